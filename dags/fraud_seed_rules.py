@@ -1,4 +1,4 @@
-"""Applies config/rules and config/lists to the rule log. Changes only rules and lists of the source `seed`."""
+"""Applies config/rules, config/lists and config/maps to the rule log. Changes only what has the source `seed`."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from fraud_ops.operators.rules import REQUESTS, SeedApplyOperator, SeedDiffOpera
 from fraud_ops.sensors.detector import RulesLiveSensor
 
 DOC = """
-### Rules and lists from Git
-`config/rules` has the seed rules, and `config/lists` the seed lists. *diff* shows a table of the rules and lists to
-create, change and delete in its log. The DAG never changes rules of another source (`ui`, `cli`, `cdc`), and ignores a
-seed rule with the id of such a rule. The source of a list is that of its last change.
+### Rules, lists and maps from Git
+`config/rules` has the seed rules, `config/lists` the seed lists, and `config/maps` the seed maps. *diff* shows a table
+of the rules, lists and maps to create, change and delete in its log. The DAG never changes rules of another source
+(`ui`, `cli`, `cdc`), and ignores a seed rule with the id of such a rule. The source of a list or map is that of its
+last change.
 
 *apply* writes exactly the shown changes that need no approval, or fails. *live* waits until the detector reports every
 version live. A second run changes nothing.
 
 If a rule has `approve: true`, in the file or in the log, *request* triggers a run of `fraud_seed_approval` for its
-change. A change of a list needs the approvals of the rules that name the list. Changes that a list connects wait
-together. All other changes do not wait.
+change. A change of a list or map needs the approvals of the rules that name it. Changes that a list or map
+connects wait together. All other changes do not wait.
 """
 
 with DAG(
     dag_id="fraud_seed_rules",
-    description="Reconciles config/rules and config/lists with the rule log",
+    description="Reconciles config/rules, lists and maps with the rule log",
     doc_md=DOC,
     schedule=timedelta(hours=1),
     catchup=False,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from fraud_control.domain.notification_models import ReceiverShown
 from fraud_control.domain.rule_input import RuleReader
@@ -66,15 +65,15 @@ from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.notifications import Receiver
 from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.entity.answer import EntitySource
-from fraud_rules.codec.rules.collections.list_files import SeedList, read_seed_lists
+from fraud_rules.codec.rules.collections.files import read_seed_folder
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.unread import read_unread
 from fraud_rules.logs.data_health import HealthHour, read_hours
-from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.value_list import CollectionKind
 from fraud_rules.monitoring.data_faults import data_faults
 from fraud_rules.runtime.clock import now_ms, steady_ms
 
@@ -206,7 +205,7 @@ def compose(
     def unapproved() -> Sequence[UnapprovedItem]:
         if not settings.four_eyes:
             return ()
-        lists = unapproved_lists(store, partial(_seed_lists, config / "lists", detector.limits))
+        lists = unapproved_lists(store, partial(read_seed_folder, CollectionKind.LIST, config, detector.limits))
         return [*unapproved_rules(database, seeds), *lists]
 
     scan = AuditScan()
@@ -294,10 +293,6 @@ def _snoozing(store: StoreAccess) -> Snoozing:
 def _mark_counts(store: StoreAccess) -> Mapping[int, tuple[int, int]]:
     with store.reading() as work:
         return mark_counts(work.session)
-
-
-def _seed_lists(folder: Path, limits: RuleLimits) -> Sequence[SeedList]:
-    return read_seed_lists([folder], limits) if folder.is_dir() and any(folder.iterdir()) else []
 
 
 def _readable_seeds(seeds: SeedContents) -> Mapping[int, Collection[bytes]]:

@@ -11,8 +11,8 @@ import msgspec
 
 from fraud_control.domain.errors import Invalid
 from fraud_control.domain.list_models import ListInput
-from fraud_rules.codec.rules.collections.list_files import read_values
-from fraud_rules.codec.rules.collections.list_lines import as_value, line_reasons
+from fraud_rules.codec.rules.collections.files import read_values
+from fraud_rules.codec.rules.collections.lines import as_value, line_reasons
 from fraud_rules.codec.rules.collections.lists import read_list_change, value_fault
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits

@@ -28,7 +28,7 @@ from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.database import Database
 from fraud_control.store.models import ItemHead, RevisionRow
 from fraud_rules.codec.rules.apply import validate_files
-from fraud_rules.codec.rules.collections.list_files import SeedList
+from fraud_rules.codec.rules.collections.files import SeedCollection
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
@@ -80,7 +80,7 @@ def unapproved_rules(
     ]
 
 
-def unapproved_lists(store: StoreAccess, seeds: Callable[[], Sequence[SeedList]]) -> Sequence[UnapprovedItem]:
+def unapproved_lists(store: StoreAccess, seeds: Callable[[], Sequence[SeedCollection]]) -> Sequence[UnapprovedItem]:
     """The lists that ACTIVE rules name, if another writer made their newest change and no seed file has their values.
     The removal of expired values does not count as a change. Raises Unavailable.
     """

@@ -1,4 +1,4 @@
-"""Reads the seed files and the rule log, and writes seed rules and lists."""
+"""Reads the seed files and the rule log, and writes seed rules, lists and maps."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from functools import cached_property
 from airflow.sdk import BaseHook
 
 from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
-from fraud_ops.verdicts.list_seeding import seed_lists
+from fraud_ops.verdicts.collection_seeding import seed_collections
 from fraud_ops.verdicts.seeding import SeedPlan, seed_plan
 from fraud_rules.codec.rules.apply import validate_files
-from fraud_rules.codec.rules.collections.list_files import read_seed_lists
+from fraud_rules.codec.rules.collections.files import read_seed_folder
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.logs.rule_status import read_rules
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.value_list import CollectionKind
 
 __all__ = ["SeedRulesHook"]
 
@@ -38,14 +39,14 @@ class SeedRulesHook(BaseHook):
         return kafka_of(connection(self.kafka_conn_id))
 
     def plan(self) -> SeedPlan:
-        """The changes that the seed files need in the current rule log. Raises InputInvalid for files of lists with
-        faults.
+        """The changes that the seed files need in the current rule log. Raises InputInvalid for files of lists
+        or maps with faults.
         """
-        limits, folder = self.settings.limits, self.project.config / "lists"
+        limits = self.settings.limits
         validated = validate_files([self.project.config / "rules"], self.schema, limits)
-        seeds = read_seed_lists([folder], limits) if folder.is_dir() and any(folder.iterdir()) else []
+        seeds = [seed for kind in CollectionKind for seed in read_seed_folder(kind, self.project.config, limits)]
         log = read_rules(self.kafka, self.schema, self.settings, settled=True).timeline
-        return replace(seed_plan(validated, log.latest), lists=seed_lists(seeds, validated, log, limits))
+        return replace(seed_plan(validated, log.latest), collections=seed_collections(seeds, validated, log, limits))
 
     def write(self, plan: SeedPlan) -> list[int]:
         """Append the plan's records and return their versions."""

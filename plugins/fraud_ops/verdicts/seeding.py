@@ -13,6 +13,7 @@ from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.rule_fold import RuleInForce
 from fraud_rules.model.ruleset import RuleSet
+from fraud_rules.model.value_list import CollectionName
 
 __all__ = ["SEED", "SeedChange", "SeedEffect", "SeedPlan", "approvers_of", "seed_plan"]
 
@@ -20,13 +21,13 @@ SEED: Final = "seed"
 
 
 class SeedEffect(StrEnum):
-    """The effect of applying a seed rule or list."""
+    """The effect of applying a seed rule, list or map."""
 
     CREATE = "create"
     CHANGE = "change"
     DELETE = "delete"
     UNCHANGED = "unchanged"
-    LEFT_ALONE = "left alone"  # a rule or list of another source has this id or name
+    LEFT_ALONE = "left alone"  # a rule, list or map of another source has this id or name
 
     @property
     def writes(self) -> bool:
@@ -36,9 +37,10 @@ class SeedEffect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SeedChange:
-    """The change of one rule or list. There are no `records` if there is nothing to write; `key` is their key.
+    """The change of one rule, list or map. There are no `records` if there is nothing to write; `key` is their key.
     `details` names the differences. `approvers` are the users who may approve: None if no approval is needed, empty for
-    every approver of rules. `lists` names the changed list, or the lists that the rule names in the file or in the log.
+    every approver of rules. `collections` has the changed list or map, or those that the rule names in the file or in
+    the log.
     """
 
     subject: str
@@ -47,23 +49,23 @@ class SeedChange:
     key: bytes = b""
     records: tuple[bytes, ...] = ()
     approvers: tuple[str, ...] | None = None
-    lists: frozenset[str] = frozenset()
+    collections: frozenset[CollectionName] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class SeedPlan:
-    """The changes of all rules and lists of the files and the log: lists by name, then rules by id."""
+    """The changes of all rules, lists and maps of the files and the log: lists and maps by name, then rules by id."""
 
     changes: tuple[SeedChange, ...]
-    lists: tuple[SeedChange, ...] = ()
+    collections: tuple[SeedChange, ...] = ()
 
     @property
     def to_write(self) -> Sequence[SeedChange]:
-        """The changes that write records, in their order: a list comes before the rules that name it, and the deletion
-        of a list after them.
+        """The changes that write records, in their order: a list or map comes before the rules that name it, and
+        its deletion after them.
         """
-        gone = [change for change in self.lists if change.effect is SeedEffect.DELETE]
-        kept = [change for change in self.lists if change.effect is not SeedEffect.DELETE]
+        gone = [change for change in self.collections if change.effect is SeedEffect.DELETE]
+        kept = [change for change in self.collections if change.effect is not SeedEffect.DELETE]
         return [change for change in (*kept, *self.changes, *gone) if change.effect.writes]
 
     @property
@@ -93,18 +95,18 @@ class SeedPlan:
         return {part.digest: part for part in self._parts() if part.to_approve}
 
     def _parts(self) -> Sequence[SeedPlan]:
-        """The written changes, divided where no list connects them."""
-        groups: list[tuple[set[str], list[SeedChange]]] = []
+        """The written changes, divided where no list or map connects them."""
+        groups: list[tuple[set[CollectionName], list[SeedChange]]] = []
         for change in self.to_write:
-            joined = [group for group in groups if change.lists & group[0]]
+            joined = [group for group in groups if change.collections & group[0]]
             groups = [group for group in groups if group not in joined]
-            names = set(change.lists).union(*(group[0] for group in joined))
+            names = set(change.collections).union(*(group[0] for group in joined))
             groups.append((names, [each for group in joined for each in group[1]] + [change]))
         return [self._only({change.subject for change in group}) for _, group in groups]
 
     def _only(self, subjects: Container[str]) -> SeedPlan:
-        """The plan for these rules and lists only."""
-        chosen = [[each for each in part if each.subject in subjects] for part in (self.changes, self.lists)]
+        """The plan for these rules, lists and maps only."""
+        chosen = [[each for each in part if each.subject in subjects] for part in (self.changes, self.collections)]
         return SeedPlan(*map(tuple, chosen))
 
     @property
@@ -114,9 +116,9 @@ class SeedPlan:
 
     def table(self) -> str:
         """The plan as a Markdown table."""
-        changes = (*self.lists, *self.changes)
+        changes = (*self.collections, *self.changes)
         rows = [f"| {each.subject} | {each.effect} | {_cell(each.details)} |" for each in changes]
-        return "\n".join(["| rule or list | | |", "| --- | --- | --- |", *rows])
+        return "\n".join(["| rule, list or map | | |", "| --- | --- | --- |", *rows])
 
 
 def seed_plan(validated: Sequence[ValidatedRecord], in_force: RuleSet) -> SeedPlan:
@@ -154,16 +156,16 @@ def _of_file(rule: Rule, in_force: RuleInForce | None) -> SeedChange:
         return SeedChange(subject, SeedEffect.UNCHANGED, "")
     effect = SeedEffect.CHANGE if known else SeedEffect.CREATE
     details = _differences(known, declared) if known else str(declared.get("name", ""))
-    lists = frozenset(rule.lists) if in_force is None else frozenset({*rule.lists, *in_force.rule.lists})
+    names = rule.collections if in_force is None else rule.collections | in_force.rule.collections
     records, approvers = (encode_document(declared),), approvers_of(declared, known)
-    return SeedChange(subject, effect, details, _key(rule.rule_id), records, approvers, lists)
+    return SeedChange(subject, effect, details, _key(rule.rule_id), records, approvers, names)
 
 
 def _deletion(rule: Rule) -> SeedChange:
     record = encode_document({"ruleId": rule.rule_id, "ruleState": "DELETE", "source": SEED})
     name, approvers = str(rule.document.get("name", "")), approvers_of(rule.document)
-    lists, key = frozenset(rule.lists), _key(rule.rule_id)
-    return SeedChange(f"rule {rule.rule_id}", SeedEffect.DELETE, name, key, (record,), approvers, lists)
+    names, key = rule.collections, _key(rule.rule_id)
+    return SeedChange(f"rule {rule.rule_id}", SeedEffect.DELETE, name, key, (record,), approvers, names)
 
 
 def _key(rule_id: int) -> bytes:

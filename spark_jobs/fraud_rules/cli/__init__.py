@@ -19,6 +19,7 @@ from fraud_rules.cli import (
     detect,
     init,
     lists,
+    maps,
     quarantine,
     rules,
     status,
@@ -55,6 +56,7 @@ kafka_group.add_typer(broker.app, name="broker")
 _groups = {
     "rules": rules.app,
     "lists": lists.app,
+    "maps": maps.app,
     "approvals": approvals.app,
     "alerts": alerts.app,
     "tokens": tokens.app,

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fraud_rules.cli.configured import CommandContext, load_context
-from fraud_rules.cli.display import list_tables as show
+from fraud_rules.cli.collection_changes import (
+    RequestedChange,
+    change_directly,
+    known_collection,
+    list_path,
+    read_log,
+    save_directly,
+    send_change,
+)
+from fraud_rules.cli.configured import load_context
+from fraud_rules.cli.display import collection_tables as show
 from fraud_rules.cli.display.api_answers import (
     format_time,
     print_change,
@@ -18,7 +26,6 @@ from fraud_rules.cli.display.api_answers import (
     write_file,
 )
 from fraud_rules.cli.display.output import print_json
-from fraud_rules.cli.list_changes import RequestedChange, known_list, list_path, planned_records, send_change
 from fraud_rules.cli.options import (
     AsJson,
     Comment,
@@ -32,20 +39,15 @@ from fraud_rules.cli.options import (
     control_plane,
     refuse,
 )
-from fraud_rules.cli.rule_log import append, await_live, check_against_log, read_rule_log
-from fraud_rules.codec.rules.collections.list_files import export_lists, parse_values, read_seed_lists
-from fraud_rules.codec.rules.collections.list_plan import plan_set
-from fraud_rules.codec.rules.collections.records import collection_key
+from fraud_rules.codec.rules.collections.files import export_collections, parse_values
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 
 if TYPE_CHECKING:
-    from fraud_rules.model.ruleset import RuleTimeline
+    pass
 
 app = command_group("Lists of values, through the control plane; with --direct in the rule log itself.")
-
-_FILES_SOURCE = "seed"
 
 Name = Annotated[str, typer.Argument(help="Name of the list.", show_default=False)]
 Values = Annotated[list[str] | None, typer.Argument(help="Values.", show_default=False)]
@@ -174,7 +176,7 @@ def save(
     client = control_plane(url, direct=direct, writes=not dry_run)
     if client is None:
         refuse("with --direct", comment=comment, json=as_json)
-        _save_directly(paths, kafka, wait, dry_run=dry_run)
+        save_directly(CollectionKind.LIST, paths, kafka, wait, dry_run=dry_run)
         return
     refuse("without --direct", wait=wait)
     columns = ("place", "list", "effect", "reasons")
@@ -199,8 +201,8 @@ def export(
     if client is not None:
         write_file(client.text("/export/lists", format=form.value), output)
         return
-    lists = _read_log(load_context(), kafka).lists
-    write_file(export_lists([lists[name] for name in sorted(lists)], form).encode(), output)
+    lists = read_log(load_context(), kafka).lists
+    write_file(export_collections([lists[name] for name in sorted(lists)], form).encode(), output)
 
 
 @app.command(name="show")
@@ -214,8 +216,9 @@ def show_list(name: Name, kafka: Kafka, url: Url = None, direct: Direct = False,
     """
     client = control_plane(url, direct=direct)
     if client is None:
-        log = _read_log(load_context(), kafka)
-        show.print_list(known_list(log, name), log.rules_naming(CollectionKind.LIST).get(name, ()), as_json)
+        log = read_log(load_context(), kafka)
+        rules = log.rules_naming(CollectionKind.LIST).get(name, ())
+        show.print_collection(known_collection(log, CollectionKind.LIST, name), rules, as_json)
         return
     content = client.text(f"{list_path(name)}/export")
     if not as_json:
@@ -236,10 +239,7 @@ def list_lists(kafka: Kafka, url: Url = None, direct: Direct = False, as_json: A
     """
     client = control_plane(url, direct=direct)
     if client is None:
-        log = _read_log(load_context(), kafka)
-        show.print_lists(
-            [log.lists[name] for name in sorted(log.lists)], log.rules_naming(CollectionKind.LIST), as_json
-        )
+        show.print_collections(CollectionKind.LIST, read_log(load_context(), kafka), as_json)
         return
     found = client.get("/lists")["items"]
     if as_json:
@@ -266,13 +266,7 @@ def _change(
     client = control_plane(url, direct=direct, writes=True)
     if client is None:
         refuse("with --direct", comment=comment, json=as_json)
-        context = load_context()
-        log = _read_log(context, kafka, settled=True)
-        records = planned_records(change, log, context.settings.limits)
-        check_against_log(context, log, [("", record) for record in records])
-        versions = _append(context, kafka, change.name, records)
-        if wait > 0 and versions:
-            await_live(context, kafka, set(versions), wait)
+        change_directly(change, kafka, wait)
         return
     refuse("without --direct", wait=wait)
     found, waits = send_change(client, change, comment)
@@ -281,33 +275,3 @@ def _change(
     else:
         line = f"list {found['name']}: {found['size']:,} values, revision {found['revision']}"
     print_change(found, line, waits=waits, as_json=as_json)
-
-
-def _save_directly(paths: list[Path], kafka: KafkaConnection, wait: float, *, dry_run: bool) -> None:
-    context = load_context()
-    limits = context.settings.limits
-    seeds = read_seed_lists(paths, limits)
-    log = _read_log(context, kafka, settled=True)
-    planned = [
-        (seed, plan_set(log.lists.get(seed.name), seed.name, seed.type, seed.values, _FILES_SOURCE, limits))
-        for seed in seeds
-    ]
-    check_against_log(context, log, [("", record) for _, records in planned for record in records])
-    if dry_run:
-        for seed, records in planned:
-            show.print_difference(log.lists.get(seed.name), seed.name, seed.values if records else None)
-        return
-    written = [version for seed, records in planned for version in _append(context, kafka, seed.name, records)]
-    if wait > 0 and written:
-        await_live(context, kafka, set(written), wait)
-
-
-def _append(context: CommandContext, kafka: KafkaConnection, name: str, records: Sequence[bytes]) -> list[int]:
-    """Write the records of a list, and return their versions."""
-    versions = append(context, kafka, [(collection_key(CollectionKind.LIST, name), record) for record in records])
-    print(f"list {name}: version {versions[-1]}" if versions else f"list {name} is unchanged")
-    return versions
-
-
-def _read_log(context: CommandContext, kafka: KafkaConnection, *, settled: bool = False) -> RuleTimeline:
-    return read_rule_log(context, kafka, settled=settled).timeline

@@ -49,7 +49,8 @@ class Collections(NamedTuple):
 
     def by_name(self) -> dict[CollectionName, Collection]:
         """All lists and maps."""
-        return {(each.kind, each.name): each for each in (*self.lists.values(), *self.maps.values())}
+        every: list[Collection] = [*self.lists.values(), *self.maps.values()]
+        return {(each.kind, each.name): each for each in every}
 
 
 _NONE = Collections({}, {})

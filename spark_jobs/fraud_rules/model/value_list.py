@@ -186,6 +186,14 @@ class ValueList:
             return sum(map(self.contains, values))
         return int(np.count_nonzero(self.contains_longs(np.array(values, dtype=np.int64))))
 
+    def values_of(self, values: Sequence[ListValue]) -> dict[ListValue, None]:
+        """Those of these distinct values that are in the list, like the entries of a map: without values."""
+        return dict.fromkeys(value for value in values if self.contains(value))
+
+    def entries(self) -> dict[ListValue, None]:
+        """All values, sorted, like the entries of a map: without values."""
+        return dict.fromkeys(self.values())
+
     def has_values_of(self, other: ValueList) -> bool:
         """Whether two lists have the same type and values, whatever their versions."""
         if (self.type, self.size) != (other.type, other.size):

@@ -90,6 +90,7 @@ RUNS = (
     Run(r"fraud kafka acls apply( .*)?", codes=(7,)),  # the broker of `fraud kafka broker start` has no authorizer
     Run(r"fraud rules (save .* --direct|list --direct)"),
     Run(r"fraud (lists|rules) (list|show .*|export.*)", codes=(0, 2, 29)),
+    Run(r"fraud maps (list|show|export|set|add|remove|delete|save)( .*)?", codes=(0, 2, 29)),
     Run(r"fraud lists save lists\.yaml --dry-run", codes=(0, 2)),  # the file of the export, without lists
     Run(r"fraud (rules|lists) (save|set|add|remove|delete|move)( .*)?", codes=(2, 3)),  # without a control plane
     Run(r"fraud rules restore .*", codes=(2, 3)),  # the archive is the reader's

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fraud_rules.codec.rules.collections.list_files import (
-    RejectedList,
-    SeedList,
-    export_lists,
-    read_list_text,
-    read_seed_lists,
+from fraud_rules.codec.rules.collections.files import (
+    RejectedCollection,
+    SeedCollection,
+    export_collections,
+    read_collections,
+    read_seeds,
 )
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.value_list import ListType, ListValue, ValueList
+from fraud_rules.model.value_list import CollectionKind, ListType, ListValue, ValueList
 
 LIMITS = RuleLimits()
 JSON, YAML, TEXT = RuleFormat
@@ -27,12 +27,12 @@ SUFFIXES = {JSON: "json", YAML: "yaml", TEXT: "txt"}
 STRINGS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 
 
-def read(text: str, form: RuleFormat) -> list[SeedList | RejectedList]:
-    return read_list_text(Path(f"lists.{SUFFIXES[form]}"), text, LIMITS)
+def read(text: str, form: RuleFormat) -> list[SeedCollection | RejectedCollection]:
+    return read_collections(CollectionKind.LIST, Path(f"lists.{SUFFIXES[form]}"), text, LIMITS)
 
 
 def faults(text: str, form: RuleFormat = TEXT) -> list[str]:
-    rejected = [each for each in read(text, form) if isinstance(each, RejectedList)]
+    rejected = [each for each in read(text, form) if isinstance(each, RejectedCollection)]
     return [f"{each.name}: {reason}" for each in rejected for reason in each.reasons]
 
 
@@ -46,13 +46,13 @@ def test_an_export_reads_back_as_the_same_lists(form: RuleFormat, longs: set[int
         ValueList.of("types", ListType.STRING, 1, sorted(strings)),
     ]
     wanted: list[tuple[str, ListType, set[ListValue]]] = [(each.name, each.type, set(each.values())) for each in lists]
-    found = [(each.name, each.type, set(each.values)) for each in read(export_lists(lists, form), form)]  # type: ignore[union-attr]
+    found = [(each.name, each.type, set(each.values)) for each in read(export_collections(lists, form), form)]  # type: ignore[union-attr]
     assert found == wanted
 
 
 def test_a_value_of_several_lines_has_no_text_form() -> None:
     with pytest.raises(InputInvalid, match="export json or yaml"):
-        export_lists([ValueList.of("types", ListType.STRING, 1, ["a\nb"])], TEXT)
+        export_collections([ValueList.of("types", ListType.STRING, 1, ["a\nb"])], TEXT)
 
 
 def test_the_text_form_has_one_value_per_line() -> None:
@@ -101,7 +101,7 @@ def test_seed_files_report_every_fault_and_double_lists(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("mules,long,7\nmules,long,x\nfine,long,1\n")
     (tmp_path / "b.yaml").write_text("listName: fine\nlistType: long\nvalues: [1]\n")
     with pytest.raises(InputInvalid) as invalid:
-        read_seed_lists([tmp_path], LIMITS)
+        read_seeds(CollectionKind.LIST, [tmp_path], LIMITS)
     said = str(invalid.value)
     assert "a.txt, line 1: line 2: must be a whole number" in said
     assert "b.yaml, list 1: a.txt, line 3 has the list fine too" in said

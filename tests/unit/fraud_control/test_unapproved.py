@@ -12,7 +12,7 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.list_models import ListInput
 from fraud_control.sync.cdc import apply_record
 from fraud_control.sync.unapproved import seed_documents, unapproved_lists, unapproved_rules
-from fraud_rules.codec.rules.collections.list_files import SeedList
+from fraud_rules.codec.rules.collections.files import SeedCollection
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.reader import Record
 from fraud_rules.model.value_list import ListOperation, ListType
@@ -97,7 +97,7 @@ def apply_row(scene: Scene, row: dict[str, object]) -> None:
         apply_record(work, Record(1, 1, None, value))
 
 
-def names_of_lists(scene: Scene, *seeds: SeedList) -> list[str]:
+def names_of_lists(scene: Scene, *seeds: SeedCollection) -> list[str]:
     return [each.item.key for each in unapproved_lists(scene.store, lambda: seeds)]
 
 
@@ -116,7 +116,7 @@ def test_a_list_of_an_active_rule_with_a_change_of_another_writer_is_unapproved(
     assert names_of_lists(scene) == [], "no ACTIVE rule names it"
     scene.service.change_state(ADA, 1, detail.row.revision, StateName.ACTIVE)
     assert names_of_lists(scene) == ["mules"]
-    seed = SeedList("config/lists/mules.yaml", "mules", ListType.LONG, [1, 2])
+    seed = SeedCollection("config/lists/mules.yaml", "mules", ListType.LONG, dict.fromkeys([1, 2]))
     assert names_of_lists(scene, seed) == [], "a seed file has these values"
     add(log, 3)
     assert names_of_lists(scene, seed) == ["mules"]

@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from fraud_ops.verdicts.list_seeding import seed_lists
+from fraud_ops.verdicts.collection_seeding import seed_collections
 from fraud_ops.verdicts.seeding import SeedEffect, SeedPlan, seed_plan
 from fraud_rules.codec.rules.apply import RulesRejected, ValidatedRecord
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record, read_entry
-from fraud_rules.codec.rules.collections.list_files import SeedList
+from fraud_rules.codec.rules.collections.files import SeedCollection
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import RuleSet, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.value_list import ListType
+from fraud_rules.model.value_map import MapType, MapValueType
 
 Document = dict[str, Any]
 
@@ -139,8 +140,10 @@ def test_each_list_is_created_changed_deleted_or_left(schema: TransactionSchema)
         changed("theirs", "SET", 7, source="cdc"),
     )
     wanted = {"new": [1], "changed": [2, 3], "same": [1], "edited": [1]}
-    seeds = [SeedList(f"{name}.yaml", name, ListType.LONG, values) for name, values in wanted.items()]
-    found = seed_lists(seeds, [], log, RuleLimits())
+    seeds = [
+        SeedCollection(f"{name}.yaml", name, ListType.LONG, dict.fromkeys(values)) for name, values in wanted.items()
+    ]
+    found = seed_collections(seeds, [], log, RuleLimits())
     assert {each.subject: each.effect for each in found} == {
         "list new": SeedEffect.CREATE,
         "list changed": SeedEffect.CHANGE,
@@ -159,14 +162,38 @@ def test_each_list_is_created_changed_deleted_or_left(schema: TransactionSchema)
     }  # fmt: skip
 
 
+def test_a_map_is_seeded_like_a_list_of_the_same_name(schema: TransactionSchema) -> None:
+    of_type = MapType(ListType.LONG, MapValueType.DECIMAL)
+    types = {"keyType": "long", "valueType": "decimal", "source": "seed"}
+    gone = {"mapName": "gone", "mapOperation": "SET", "entries": {"1": "1"}, **types}
+    log = timeline(schema, gone, changed("limits", "SET", 1))
+    files = in_files(schema, rule(1, when="map('limits', payeeId) > 1", approve=True))
+    seeds = [
+        SeedCollection("maps.yaml", "limits", of_type, {7: 250_000_000}),
+        SeedCollection("lists.yaml", "limits", ListType.LONG, {1: None}),
+    ]
+    found = seed_collections(seeds, files, log, RuleLimits())
+    assert [(each.subject, each.effect, each.approvers) for each in found] == [
+        ("list limits", SeedEffect.UNCHANGED, None),
+        ("map gone", SeedEffect.DELETE, None),
+        ("map limits", SeedEffect.CREATE, ()),
+    ]
+    plan = SeedPlan(seed_plan(files, log.latest).changes, found)
+    assert [subjects(part) for part in plan.requests.values()] == [["map limits", "rule 1"]]
+    after = log.extended(
+        [read_entry(log.end + i, 9_000, value, schema, RuleLimits()) for i, (_, value) in enumerate(plan.records)]
+    )
+    assert {name: each.entries() for name, each in after.maps.items()} == {"limits": {7: 250_000_000}}
+
+
 def test_a_list_needs_the_approvals_of_its_rules(schema: TransactionSchema) -> None:
     log = timeline(schema, changed("mules", "SET", 1))
-    seeds = [SeedList("mules.yaml", "mules", ListType.LONG, [1, 2])]
+    seeds = [SeedCollection("mules.yaml", "mules", ListType.LONG, dict.fromkeys([1, 2]))]
     when = "beneficiaryId in list('mules')"
     for approve, approvers in ((None, None), (True, ()), ("ann", ("ann",))):
         members = {} if approve is None else {"approve": approve}
         files = in_files(schema, rule(1, when=when, **members))
-        (change,) = seed_lists(seeds, files, log, RuleLimits())
+        (change,) = seed_collections(seeds, files, log, RuleLimits())
         assert change.approvers == approvers
 
 
@@ -175,7 +202,9 @@ def test_only_changes_that_a_list_connects_wait_together(schema: TransactionSche
     when = "beneficiaryId in list('mules')"
     documents = rule(1, when=when, approve=True), rule(2, when=when), rule(3), rule(4, approve="ann")
     files, log = in_files(schema, *documents), timeline(schema)
-    lists = seed_lists([SeedList("mules.yaml", "mules", ListType.LONG, [1])], files, log, RuleLimits())
+    lists = seed_collections(
+        [SeedCollection("mules.yaml", "mules", ListType.LONG, dict.fromkeys([1]))], files, log, RuleLimits()
+    )
     plan = SeedPlan(seed_plan(files, log.latest).changes, lists)
     assert subjects(plan.at_once) == ["rule 3"]
     assert [subjects(part) for part in plan.requests.values()] == [["list mules", "rule 1", "rule 2"], ["rule 4"]]
@@ -186,7 +215,7 @@ def test_a_rule_that_no_longer_names_a_list_waits_with_its_deletion(schema: Tran
     named = rule(1, when="beneficiaryId in list('mules')", source="seed", approve=True)
     log = timeline(schema, changed("mules", "SET", 1), named)
     files = in_files(schema, rule(1))
-    plan = SeedPlan(seed_plan(files, log.latest).changes, seed_lists([], files, log, RuleLimits()))
+    plan = SeedPlan(seed_plan(files, log.latest).changes, seed_collections([], files, log, RuleLimits()))
     assert [subjects(part) for part in plan.requests.values()] == [["rule 1", "list mules"]]
     assert not plan.at_once.to_write
 

@@ -30,8 +30,8 @@ from fraud_control.service.lists.faults import check_change, check_foreign_chang
 from fraud_control.service.lists.summary import ListSummary, summary_of
 from fraud_control.service.lists.values import ListContents
 from fraud_control.store.models import ApprovalRow, ItemHead
-from fraud_rules.codec.rules.collections.list_plan import plan_set
 from fraud_rules.codec.rules.collections.lists import encode_list_records, read_list_change
+from fraud_rules.codec.rules.collections.plan import plan_set
 from fraud_rules.codec.rules.collections.records import collection_key
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.value_list import CollectionKind, ListChange, ListOperation, ListValue, ValueList
@@ -232,7 +232,7 @@ def _records(work: UnitOfWork, change: ListChange, expires_at_ms: int | None) ->
         return encode_list_records(change.name, change.operation, None, [], SOURCE, limits.max_list_record_bytes)
     assert change.type is not None  # the type of the list
     if change.operation is ListOperation.SET:
-        records = plan_set(known, change.name, change.type, values, SOURCE, limits)
+        records = plan_set(known, change.name, change.type, dict.fromkeys(values), SOURCE, limits)
         if records or (expires_at_ms is None and not expiries_of(work.session, change.name, values)):
             return records
         chosen, operation = values, ListOperation.ADD

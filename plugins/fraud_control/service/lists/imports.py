@@ -22,11 +22,11 @@ from fraud_control.service.lists.transitions import plan, put
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.settings import Bounds
 from fraud_control.store.models import ItemHead
-from fraud_rules.codec.rules.collections.list_files import RejectedList, SeedList, read_list_text
+from fraud_rules.codec.rules.collections.files import RejectedCollection, SeedCollection, read_collections
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.value_list import ListChange
+from fraud_rules.model.value_list import CollectionKind, ListChange, ListType
 
 __all__ = ["import_lists"]
 
@@ -58,7 +58,7 @@ def read_import(
     else:
         files.check_bytes(content, bounds.list_bytes)
     try:
-        lists = read_list_text(files.file_name(form), text, limits)
+        lists = read_collections(CollectionKind.LIST, files.file_name(form), text, limits)
     except InputInvalid as error:
         raise Invalid([Reason("content", str(error))]) from error
     return tuple(_list_of_file(each, limits) for each in lists)
@@ -144,10 +144,11 @@ def _item(
     )
 
 
-def _list_of_file(found: SeedList | RejectedList, limits: RuleLimits) -> ListOfFile:
+def _list_of_file(found: SeedCollection | RejectedCollection, limits: RuleLimits) -> ListOfFile:
     where = found.where.partition(", ")[2]
-    if isinstance(found, RejectedList):
+    if isinstance(found, RejectedCollection):
         return ListOfFile(where, found.name, None, found.reasons)
+    assert isinstance(found.type, ListType)  # the file has lists
     return ListOfFile(where, found.name, change_of_values(found.name, found.type, found.values, SOURCE, limits))
 
 

@@ -32,7 +32,7 @@ from fraud_control.service.lists.uses import uses_of, uses_of_lists
 from fraud_control.service.pages import newest_first
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.models import ItemHead, RevisionRow
-from fraud_rules.codec.rules.collections.list_files import export_lists
+from fraud_rules.codec.rules.collections.files import export_collections
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.model.value_list import ListOperation, ListType, ListValue, ValueList
@@ -161,7 +161,7 @@ def export_all(work: UnitOfWork, form: RuleFormat) -> str:
     names = work.session.scalars(select(ItemHead.item_key).where(in_use(LIST)).order_by(ItemHead.item_key)).all()
     found = (work.contents.current(work.session, name) for name in names)
     try:
-        return export_lists([each for each in found if each is not None], form)
+        return export_collections([each for each in found if each is not None], form)
     except InputInvalid as error:
         raise Invalid([Reason("format", str(error))]) from error
 

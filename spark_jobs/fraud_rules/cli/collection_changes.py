@@ -1,0 +1,172 @@
+"""Changes of lists and maps: as records of the rule log, and those of lists as requests to the control plane."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from fraud_rules.cli.configured import CommandContext, load_context
+from fraud_rules.cli.display.api_answers import read_file
+from fraud_rules.cli.display.collection_tables import print_difference
+from fraud_rules.cli.rule_log import append, await_live, check_against_log, read_rule_log
+from fraud_rules.codec.rules.apply import DEFAULT_SOURCE
+from fraud_rules.codec.rules.collections.files import parse_entries, read_seeds, read_values
+from fraud_rules.codec.rules.collections.lines import entry_line
+from fraud_rules.codec.rules.collections.plan import Entries, encode_change, plan_change, plan_set
+from fraud_rules.codec.rules.collections.records import collection_key
+from fraud_rules.errors import InputInvalid, NotFound, RuleUnknown
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.model.collection_history import Collection, CollectionType
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.value_list import CollectionKind, CollectionName, ListOperation, ListType
+from fraud_rules.model.value_map import MapType, MapValueType
+
+if TYPE_CHECKING:
+    from fraud_rules.api_client import Client
+    from fraud_rules.model.ruleset import RuleTimeline
+
+__all__ = [
+    "RequestedChange", "change_directly", "known_collection", "list_path", "planned_records", "read_log",
+    "save_directly", "send_change",
+]  # fmt: skip
+
+_FILES_SOURCE: Final = "seed"
+_DEFAULT_TYPES: Final[Mapping[CollectionKind, CollectionType]] = {
+    CollectionKind.LIST: ListType.LONG,
+    CollectionKind.MAP: MapType(ListType.LONG, MapValueType.DECIMAL),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedChange:
+    """A requested change of a list or map: of one operation, with values or a file of values unless it is DELETE. The
+    values of a map are texts `key=value`, or keys for REMOVE."""
+
+    operation: ListOperation
+    name: str
+    values: list[str] | None = None
+    file: Path | None = None
+    of_type: CollectionType | None = None
+    kind: CollectionKind = CollectionKind.LIST
+
+    def __post_init__(self) -> None:
+        if (self.file is None) is not bool(self.values) and self.operation is not ListOperation.DELETE:
+            given = "values" if self.kind is CollectionKind.LIST else "entries"
+            raise InputInvalid(f"give {given}, or --file with one per line")
+
+
+def send_change(client: Client, change: RequestedChange, comment: str) -> tuple[Any, bool]:
+    """Request a change, or a new list from `set`. Return the answer, None for a deleted list, and whether it waits."""
+    content: dict[str, object] = {"comment": comment}
+    if change.operation is not ListOperation.DELETE:
+        content |= {"values": change.values} if change.file is None else {"content": read_file(change.file)}
+    path, known = list_path(change.name), None
+    if change.operation in (ListOperation.SET, ListOperation.DELETE):
+        try:
+            known = client.get(path)
+        except NotFound:
+            if change.operation is ListOperation.DELETE:
+                raise
+            of_type = change.of_type or ListType.LONG
+            return client.change("POST", "/lists", content | {"name": change.name, "type": str(of_type)})
+        if change.of_type is not None and change.of_type != known["type"]:
+            raise InputInvalid(f"list {change.name} has values of the type {known['type']}: delete it first")
+    revision = None if known is None else known["revision"]
+    return client.change("POST", f"{path}/changes", content | {"operation": change.operation.value}, revision)
+
+
+def planned_records(change: RequestedChange, log: RuleTimeline, limits: RuleLimits) -> Sequence[bytes]:
+    """The records of a change. Raises InputInvalid, and RuleUnknown unless `set` creates the list or map."""
+    name, operation, kind = change.name, change.operation, change.kind
+    if operation is ListOperation.SET:
+        in_force = log.collections.of((kind, name))
+        of_type = change.of_type or (_DEFAULT_TYPES[kind] if in_force is None else in_force.type)
+        return plan_set(in_force, name, of_type, _entries(change, of_type, limits), DEFAULT_SOURCE, limits)
+    known = known_collection(log, kind, name)
+    if operation is ListOperation.DELETE:
+        return encode_change(kind, name, operation, None, {}, DEFAULT_SOURCE, limits)
+    return plan_change(known, operation, _entries(change, known.type, limits), DEFAULT_SOURCE, limits)
+
+
+def _entries(change: RequestedChange, of_type: CollectionType, limits: RuleLimits) -> Entries:
+    keys_only = change.operation is ListOperation.REMOVE
+    if change.file is not None:
+        lines = read_values(change.file, sys.stdin.read() if str(change.file) == "-" else None)
+    elif change.kind is CollectionKind.LIST or keys_only:
+        lines = [(0, text) for text in change.values or []]
+    else:
+        lines = [(0, _as_line(text)) for text in change.values or []]
+    return parse_entries(lines, of_type, limits, keys_only=keys_only)
+
+
+def _as_line(text: str) -> str:
+    """An entry `key=value` as the line of a file."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise InputInvalid(f"{text[:40]!r} must have the form key=value")
+    return entry_line(key, None) + "," + entry_line(value, None)
+
+
+def list_path(name: str) -> str:
+    """The path of a list in the API."""
+    return f"/lists/{quote(name, safe='')}"
+
+
+def known_collection(log: RuleTimeline, kind: CollectionKind, name: str) -> Collection:
+    """The list or map in force. Raises RuleUnknown."""
+    known = log.collections.of((kind, name))
+    if known is None:
+        raise RuleUnknown(f"there is no {kind} {name}: create it with fraud {kind}s set {name}")
+    return known
+
+
+def change_directly(change: RequestedChange, kafka: KafkaConnection, wait: float) -> None:
+    """Write the records of a change to the rule log."""
+    context = load_context()
+    log = read_log(context, kafka, settled=True)
+    records = planned_records(change, log, context.settings.limits)
+    check_against_log(context, log, [("", record) for record in records])
+    versions = _append(context, kafka, (change.kind, change.name), records)
+    if wait > 0 and versions:
+        await_live(context, kafka, set(versions), wait)
+
+
+def save_directly(
+    kind: CollectionKind, paths: Sequence[Path], kafka: KafkaConnection, wait: float, *, dry_run: bool
+) -> None:
+    """Give lists or maps the content of files, in the rule log."""
+    context = load_context()
+    limits = context.settings.limits
+    seeds = read_seeds(kind, paths, limits)
+    log = read_log(context, kafka, settled=True)
+    known = {seed.name: log.collections.of((kind, seed.name)) for seed in seeds}
+    planned = [
+        (seed, plan_set(known[seed.name], seed.name, seed.type, seed.entries, _FILES_SOURCE, limits)) for seed in seeds
+    ]
+    check_against_log(context, log, [("", record) for _, records in planned for record in records])
+    if dry_run:
+        for seed, records in planned:
+            print_difference(known[seed.name], kind, seed.name, seed.entries if records else None)
+        return
+    written = [each for seed, records in planned for each in _append(context, kafka, (kind, seed.name), records)]
+    if wait > 0 and written:
+        await_live(context, kafka, set(written), wait)
+
+
+def _append(
+    context: CommandContext, kafka: KafkaConnection, name: CollectionName, records: Sequence[bytes]
+) -> list[int]:
+    """Write the records of a list or map, and return their versions."""
+    versions = append(context, kafka, [(collection_key(*name), record) for record in records])
+    shown = f"{name[0]} {name[1]}"
+    print(f"{shown}: version {versions[-1]}" if versions else f"{shown} is unchanged")
+    return versions
+
+
+def read_log(context: CommandContext, kafka: KafkaConnection, *, settled: bool = False) -> RuleTimeline:
+    """Read the rule log."""
+    return read_rule_log(context, kafka, settled=settled).timeline

@@ -1,0 +1,85 @@
+"""The output of the commands for lists and maps: tables, plain members or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich import box
+from rich.table import Table
+
+from fraud_rules.cli.display.output import console, print_json
+from fraud_rules.codec.rules.collections.lines import entry_line
+from fraud_rules.codec.rules.collections.plan import Entries
+from fraud_rules.model.collection_history import Collection
+from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.value_list import CollectionKind, ValueList
+from fraud_rules.model.value_map import entry_text
+
+_SHOWN_VALUES: Final = 50
+_MEMBERS: Final = {CollectionKind.LIST: "values", CollectionKind.MAP: "entries"}
+_MISSING: Final = object()
+
+
+def print_collections(kind: CollectionKind, log: RuleTimeline, as_json: bool) -> None:
+    """Print the lists or maps of the rule log, each with the ids of the rules that name it."""
+    rules, known = log.rules_naming(kind), log.collections.by_name()
+    found = [known[name] for name in sorted(known) if name[0] is kind]
+    if as_json:
+        print_json([_document(each, rules.get(each.name, ())) for each in found])
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(kind.value)
+    table.add_column("type")
+    table.add_column(_MEMBERS[kind], justify="right")
+    table.add_column("version", justify="right")
+    table.add_column("rules", overflow="fold")
+    for each in found:
+        used = ", ".join(map(str, rules.get(each.name, ())))
+        table.add_row(each.name, str(each.type), f"{each.size:,}", str(each.version), used)
+    console().print(table)
+    if not found:
+        print(f"there are no {kind}s")
+
+
+def print_collection(known: Collection, rules: Sequence[int], as_json: bool) -> None:
+    """Print the members of a list or map, one per line, those of a map with their values."""
+    if as_json and isinstance(known, ValueList):
+        print_json({**_document(known, rules), "values": known.values()})
+    elif as_json:
+        entries = {str(key): entry_text(value) for key, value in known.entries().items() if value is not None}
+        print_json({**_document(known, rules), "entries": entries})
+    elif isinstance(known, ValueList):
+        print("".join(f"{value}\n" for value in known.values()), end="")
+    else:
+        print("".join(f"{entry_line(key, value)}\n" for key, value in known.entries().items()), end="")
+
+
+def print_difference(known: Collection | None, kind: CollectionKind, name: str, changed: Entries | None) -> None:
+    """Print the members that a list or map would gain and lose; None for one that stays as it is."""
+    if changed is None:
+        print(f"{kind} {name} is unchanged")
+        return
+    before: Entries = {} if known is None else known.entries()
+    lines = [f"  - {_shown(key, before)}" for key, value in before.items() if changed.get(key, _MISSING) != value]
+    removed = len(lines)
+    lines += [f"  + {_shown(key, changed)}" for key, value in changed.items() if before.get(key, _MISSING) != value]
+    effect = "added" if known is None else "changed"
+    print(f"{kind} {name} would be {effect}: {len(lines) - removed} {_MEMBERS[kind]} added, {removed} removed")
+    print("".join(f"{line}\n" for line in lines[:_SHOWN_VALUES]), end="")
+    if len(lines) > _SHOWN_VALUES:
+        print(f"  and {len(lines) - _SHOWN_VALUES} more")
+
+
+def _shown(key: object, entries: Entries) -> str:
+    value = entries[key]
+    text = str(key) if value is None else f"{key} = {entry_text(value)}"
+    return text if text.isprintable() else ascii(text)
+
+
+def _document(known: Collection, rules: Sequence[int]) -> dict[str, object]:
+    if isinstance(known, ValueList):
+        named = {"listName": known.name, "listType": known.type.value}
+    else:
+        named = {"mapName": known.name, "keyType": known.type.key.value, "valueType": known.type.value.value}
+    return {**named, "size": known.size, "version": known.version, "rules": list(rules)}

@@ -1,0 +1,131 @@
+"""Files of maps: every form reads back as the same maps, and faults are named by line."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fraud_rules.cli.collection_changes import RequestedChange, planned_records
+from fraud_rules.codec.rules.codec import read_entry
+from fraud_rules.codec.rules.collections.files import (
+    RejectedCollection,
+    SeedCollection,
+    export_collections,
+    read_collections,
+    read_seeds,
+)
+from fraud_rules.codec.rules.collections.plan import plan_set
+from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.errors import InputInvalid, RuleUnknown
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
+from fraud_rules.model.value_map import MapType, MapValue, MapValueType, ValueMap
+from tests.support.conformance import load_schema
+
+LIMITS = RuleLimits()
+SCHEMA = load_schema("default")
+JSON, YAML, TEXT = RuleFormat
+SUFFIXES = {JSON: "json", YAML: "yaml", TEXT: "txt"}
+NUMBERS = MapType(ListType.LONG, MapValueType.DECIMAL)
+STRINGS = MapType(ListType.STRING, MapValueType.STRING)
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+LONGS = st.integers(-(2**63) + 2, 2**63 - 1)
+DECIMALS = st.integers(-(10**18) + 1, 10**18 - 1)
+
+
+def read(text: str, form: RuleFormat = TEXT) -> list[SeedCollection | RejectedCollection]:
+    return read_collections(CollectionKind.MAP, Path(f"maps.{SUFFIXES[form]}"), text, LIMITS)
+
+
+@pytest.mark.parametrize("form", RuleFormat)
+@given(numbers=st.dictionaries(LONGS, DECIMALS, max_size=5), texts=st.dictionaries(TEXTS, TEXTS, max_size=5))
+def test_an_export_reads_back_as_the_same_maps(
+    form: RuleFormat, numbers: dict[int, int], texts: dict[str, str]
+) -> None:
+    if form is TEXT:
+        texts = {key: value for key, value in texts.items() if len((key + value).splitlines()) < 2}
+        texts = {key: value for key, value in texts.items() if not (key + value)[-1:].isspace()}
+    maps = [ValueMap.of("limits", NUMBERS, 1, {**numbers}), ValueMap.of("regions", STRINGS, 1, {**texts})]
+    found = read(export_collections(maps, form), form)
+    assert [(each.name, each.type, each.entries) for each in found if isinstance(each, SeedCollection)] == [
+        ("limits", NUMBERS, numbers),
+        ("regions", STRINGS, texts),
+    ]
+
+
+def test_a_seed_file_has_numbers_as_people_write_them(tmp_path: Path) -> None:
+    (tmp_path / "limits.yaml").write_text(
+        "mapName: limits\nkeyType: long\nvalueType: decimal\nentries:\n  7: 250.00\n  '8': 99.5\n"
+    )
+    (seed,) = read_seeds(CollectionKind.MAP, [tmp_path], LIMITS)
+    assert seed.entries == {7: 250_000_000, 8: 99_500_000}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("limits,long,decimal,7", "line 1: a line has the form name,key type,value type,key,value"),
+        ("limits,long,money,7,1", "line 1: has the type 'money'; a type is one of decimal, string"),
+        ("limits,long,decimal,x,1", "line 1: must be a whole number from"),
+        ("limits,long,decimal,7,1\nlimits,long,decimal,07,2", "line 2: has the key '7' again"),
+        ("limits,long,decimal,7,1.1234567", "line 1: must be a number with at most 12 digits before and 6 after"),
+    ],
+)
+def test_a_fault_is_named_by_its_line(text: str, says: str) -> None:
+    (rejected,) = [each for each in read(text) if isinstance(each, RejectedCollection)]
+    assert any(says in str(reason) for reason in rejected.reasons), rejected.reasons
+
+
+def _after(log: RuleTimeline, records: list[bytes]) -> RuleTimeline:
+    entries = [read_entry(log.end + i, 0, record, SCHEMA, LIMITS) for i, record in enumerate(records)]
+    assert all(entry.change is not None for entry in entries)
+    return log.extended(entries)
+
+
+def test_a_map_in_force_gets_only_the_differences() -> None:
+    entries: dict[int | str, MapValue | None] = {key: key * 10**6 for key in range(10)}
+    log = _after(RuleTimeline(), plan_set(None, "limits", NUMBERS, entries, "seed", LIMITS))
+    changed = {key: value for key, value in entries.items() if key} | {3: 5}
+    records = plan_set(log.maps["limits"], "limits", NUMBERS, changed, "seed", LIMITS)
+    assert [b'"ADD"' in record for record in records] == [True, False]
+    assert _after(log, records).maps["limits"].entries() == changed
+    assert plan_set(_after(log, records).maps["limits"], "limits", NUMBERS, changed, "seed", LIMITS) == []
+
+
+def _run(log: RuleTimeline, operation: ListOperation, *values: str, file: Path | None = None) -> RuleTimeline:
+    change = RequestedChange(operation, "limits", list(values) or None, file, kind=CollectionKind.MAP)
+    return _after(log, list(planned_records(change, log, LIMITS)))
+
+
+def test_commands_change_a_map(tmp_path: Path) -> None:
+    file = tmp_path / "limits.csv"
+    file.write_text("# key,value\n7,1\n9, 2.5\n")
+    log = _run(RuleTimeline(), ListOperation.SET, "7=250.00", "8=1")
+    log = _run(log, ListOperation.ADD, file=file)
+    assert {key: Decimal(value) / 10**6 for key, value in log.maps["limits"].entries().items()} == {
+        7: Decimal(1), 8: Decimal(1), 9: Decimal("2.5"),
+    }  # fmt: skip
+    log = _run(log, ListOperation.REMOVE, "7", "100")
+    assert list(log.maps["limits"].entries()) == [8, 9]
+    assert list(_run(log, ListOperation.REMOVE, file=file).maps["limits"].entries()) == [8]
+    assert not _run(log, ListOperation.DELETE).maps
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [(["7"], "'7' must have the form key=value"), (["x=1"], "'x,1' must be a whole number"), ([], "give entries")],
+)
+def test_a_command_with_wrong_entries_fails(values: list[str], says: str) -> None:
+    with pytest.raises(InputInvalid, match=says):
+        _run(RuleTimeline(), ListOperation.SET, *values)
+
+
+def test_a_command_names_a_missing_map() -> None:
+    with pytest.raises(RuleUnknown, match="there is no map limits: create it with fraud maps set limits"):
+        _run(RuleTimeline(), ListOperation.ADD, "7=1")
