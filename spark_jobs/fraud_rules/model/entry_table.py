@@ -8,7 +8,7 @@ bytes beside its characters.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
 _NUMBER_BYTES: Final = 8
+_FEW_TEXTS: Final = 65_536
 
 
 class TextBlock:
@@ -52,8 +53,11 @@ class TextBlock:
         """The bytes of the texts at these positions."""
         return self._ends[positions + 1].astype(np.int64) - self._ends[positions]
 
-    def __iter__(self) -> Iterator[str]:
-        return (self._bytes[start:end].decode() for start, end in pairwise(self._ends.tolist()))
+    def followed_by(self, texts: Sequence[str]) -> TextBlock:
+        """This block and these texts."""
+        more = TextBlock.of(texts)
+        ends = np.concatenate([self._ends, more._ends[1:] + self._ends[-1]])
+        return TextBlock(self._bytes + more._bytes, ends)
 
     def __len__(self) -> int:
         return len(self._ends) - 1
@@ -69,21 +73,91 @@ class TextBlock:
 
 
 class _TextKeys:
-    """Distinct texts with a word for each. Their hashes hold for one process, so an instance stays in its process."""
+    """Distinct texts with a word for each. Their hashes hold for one process, so an instance stays in its process.
+
+    `by_hash` has the position of a text by its hash, and `same_hash` those of the texts whose hash another text has.
+    Texts that were removed stay in the block, without a position, until a table is built anew.
+    """
 
     __slots__ = ("_by_hash", "_same_hash", "_texts", "_words")
 
-    def __init__(self, texts: Sequence[str] | TextBlock, words: Ints) -> None:
-        self._texts = texts if isinstance(texts, TextBlock) else TextBlock.of(texts)
-        hashes = _hashes(texts)
+    def __init__(self, texts: TextBlock, words: Ints, by_hash: LongMap, same_hash: Mapping[str, int]) -> None:
+        self._texts, self._words, self._by_hash, self._same_hash = texts, words, by_hash, same_hash
+
+    @classmethod
+    def of(cls, texts: Sequence[str], words: Ints) -> _TextKeys:
+        """These distinct texts with their words."""
+        return _TextKeys._of_hashes(TextBlock.of(texts), words, _hashes(texts), np.arange(len(texts)))
+
+    @classmethod
+    def _of_hashes(cls, texts: TextBlock, words: Ints, hashes: Ints, positions: Ints) -> _TextKeys:
+        """The texts at these positions, with their hashes."""
         _, first = np.unique(hashes, return_index=True)
-        rest = np.setdiff1d(np.arange(len(hashes)), first)
-        self._by_hash = LongMap.of(hashes[first], first)
-        self._same_hash = dict(zip(self._texts.at(rest), rest.tolist(), strict=True))
-        self._words = words
+        rest = np.ones(len(hashes), dtype=np.bool_)
+        rest[first] = False
+        same = positions[rest]
+        same_hash = dict(zip(texts.at(same), same.tolist(), strict=True))
+        return cls(texts, words, LongMap.of(hashes[first], positions[first]), same_hash)
 
     def find(self, texts: Sequence[str]) -> tuple[Ints, Mask]:
         """The words of the texts, and which of the texts are there."""
+        positions, found = self._positions_of(texts)
+        return (self._words[positions], found) if len(self._texts) else (positions, found)
+
+    def changed(self, gone: Sequence[str], texts: Sequence[str], words: Ints) -> _TextKeys:
+        """The texts without `gone`, and with these texts and their words. `gone` has all of the texts."""
+        if len(self) < len(self._texts) // 2:
+            kept, old = self.items()
+            left = set(gone)
+            rest = np.fromiter((text not in left for text in kept), dtype=np.bool_, count=len(kept))
+            stay = [text for text in kept if text not in left]
+            return _TextKeys.of([*stay, *texts], np.concatenate([old[rest], words]))
+        hashes, positions = self._by_hash.items()
+        if self._same_hash:
+            hashes = np.concatenate([hashes, _hashes(self._same_hash)])
+            positions = np.concatenate([positions, np.fromiter(self._same_hash.values(), dtype=np.int64)])
+        removed, found = self._positions_of(gone)
+        is_removed = np.zeros(len(self._texts), dtype=np.bool_)
+        is_removed[removed[found]] = True
+        stays = ~is_removed[positions]
+        added = np.arange(len(self._texts), len(self._texts) + len(texts))
+        return _TextKeys._of_hashes(
+            self._texts.followed_by(texts),
+            np.concatenate([self._words, words]),
+            np.concatenate([hashes[stays], _hashes(texts)]),
+            np.concatenate([positions[stays], added]),
+        )
+
+    def items(self) -> tuple[list[str], Ints]:
+        """All texts and their words, in any order."""
+        positions = self._live()
+        return self._texts.at(positions), self._words[positions]
+
+    def text_bytes(self) -> int:
+        """The bytes of all texts."""
+        return int(self._texts.lengths(self._live()).sum())
+
+    @property
+    def words(self) -> Ints:
+        """The words of all texts, in any order."""
+        return self._words[self._live()]
+
+    @property
+    def nbytes(self) -> int:
+        """The size in memory."""
+        return self._texts.nbytes + self._by_hash.nbytes + self._words.nbytes
+
+    def __len__(self) -> int:
+        return len(self._by_hash) + len(self._same_hash)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("the hashes of texts hold for one process only")
+
+    def _live(self) -> Ints:
+        same = np.fromiter(self._same_hash.values(), dtype=np.int64, count=len(self._same_hash))
+        return np.concatenate([self._by_hash.items()[1], same])
+
+    def _positions_of(self, texts: Sequence[str]) -> tuple[Ints, Mask]:
         positions, found = self._by_hash.find(_hashes(texts))
         if not len(self._texts):
             return positions, found
@@ -93,17 +167,7 @@ class _TextKeys:
                 position = self._same_hash.get(texts[place])
                 if position is not None:
                     positions[place], found[place] = position, True
-        return self._words[positions], found
-
-    def items(self) -> tuple[TextBlock, Ints]:
-        return self._texts, self._words
-
-    @property
-    def nbytes(self) -> int:
-        return self._texts.nbytes + self._by_hash.nbytes + self._words.nbytes
-
-    def __reduce__(self) -> Any:
-        raise TypeError("the hashes of texts hold for one process only")
+        return positions, found
 
 
 class EntryTable:
@@ -122,7 +186,7 @@ class EntryTable:
             position: dict[str, int] = {}
             words = [position.setdefault(value, len(position)) for value in values]
             values, texts = np.array(words, dtype=np.int64), TextBlock.of(position)
-        return cls(LongMap.of(keys, values) if isinstance(keys, np.ndarray) else _TextKeys(keys, values), texts)
+        return cls(LongMap.of(keys, values) if isinstance(keys, np.ndarray) else _TextKeys.of(keys, values), texts)
 
     def find(self, keys: Any) -> tuple[Ints, Mask]:
         """The words of n keys, and which of the keys are there. A missing key has any word."""
@@ -139,45 +203,52 @@ class EntryTable:
 
     def changed(self, gone: Any, keys: Any, values: Ints | Sequence[str]) -> EntryTable:
         """The table without the keys `gone`, and with these keys and values. `gone` has all of the keys."""
-        old_keys, words = self._items()
-        missing = dict.fromkeys(gone.tolist() if isinstance(gone, np.ndarray) else gone)
-        if isinstance(old_keys, np.ndarray):
-            kept = ~np.isin(old_keys, gone)
-            all_keys: Any = np.concatenate([old_keys[kept], keys])
-        else:
-            kept = np.fromiter((text not in missing for text in old_keys), dtype=np.bool_, count=len(old_keys))
-            all_keys = [text for text in old_keys if text not in missing] + list(keys)
-        if self.texts is None:
-            return EntryTable.of(all_keys, np.concatenate([words[kept], np.asarray(values, dtype=np.int64)]))
-        return EntryTable.of(all_keys, self._texts_of(words[kept]) + list(map(str, values)))
+        if self.texts is not None and len(self.texts) > 2 * len(self._keys) + _FEW_TEXTS:
+            return self._renewed(set(gone.tolist() if isinstance(gone, np.ndarray) else gone), keys, values)
+        texts = self.texts
+        if texts is not None:
+            position: dict[str, int] = {}
+            words = [position.setdefault(str(value), len(position)) for value in values]
+            texts, values = texts.followed_by(list(position)), np.array(words, dtype=np.int64) + len(texts)
+        words_of_keys = np.asarray(values, dtype=np.int64)
+        if isinstance(self._keys, _TextKeys):
+            return EntryTable(self._keys.changed(gone, keys, words_of_keys), texts)
+        old, old_words = self._keys.items()
+        kept = ~np.isin(old, gone)
+        merged = LongMap.of(np.concatenate([old[kept], keys]), np.concatenate([old_words[kept], words_of_keys]))
+        return EntryTable(merged, texts)
 
-    def entries(self) -> Mapping[int | str, int | str]:
+    def entries(self) -> dict[int | str, int | str]:
         """All entries, in any order."""
-        keys, words = self._items()
+        keys, words = self._keys.items()
         listed = keys.tolist() if isinstance(keys, np.ndarray) else keys
         return dict(zip(listed, words.tolist() if self.texts is None else self._texts_of(words), strict=True))
 
     @property
     def entry_bytes(self) -> int:
         """The bytes of all entries: 8 for a number, the bytes in UTF-8 for a text."""
-        keys, words = self._items()
+        words = self._keys.words if isinstance(self._keys, _TextKeys) else self._keys.items()[1]
         of_values = _NUMBER_BYTES * len(words) if self.texts is None else int(self.texts.lengths(words).sum())
-        if isinstance(keys, np.ndarray):
-            return of_values + _NUMBER_BYTES * len(words)
-        return of_values + int(keys.lengths(np.arange(len(keys))).sum())
+        is_text = isinstance(self._keys, _TextKeys)
+        return of_values + (self._keys.text_bytes() if is_text else _NUMBER_BYTES * len(words))
 
     @property
     def nbytes(self) -> int:
         """The size in memory."""
         return self._keys.nbytes + (0 if self.texts is None else self.texts.nbytes)
 
-    def _items(self) -> tuple[Ints | TextBlock, Ints]:
-        return self._keys.items()
+    def _renewed(self, gone: set[Any], keys: Any, values: Any) -> EntryTable:
+        """The table as `changed` returns it, without texts that no entry has."""
+        entries: dict[Any, Any] = {key: value for key, value in self.entries().items() if key not in gone}
+        entries.update(zip(keys.tolist() if isinstance(keys, np.ndarray) else keys, values, strict=True))
+        listed = np.array(list(entries), dtype=np.int64) if isinstance(keys, np.ndarray) else list(entries)
+        return EntryTable.of(listed, list(entries.values()))
 
     def _texts_of(self, words: Ints) -> list[str]:
-        """The texts of words. Equal texts are one object."""
-        texts = [] if self.texts is None else list(self.texts)
-        return [texts[word] for word in words.tolist()]
+        """The texts of words. Equal words have one object."""
+        distinct, codes = np.unique(words, return_inverse=True)
+        texts = [] if self.texts is None else self.texts.at(distinct)
+        return [texts[code] for code in codes.tolist()]
 
 
 def _hashes(texts: Iterable[str]) -> Ints:

@@ -181,6 +181,9 @@ class LongMap:
         keys = self._keys.values()
         return keys, self._values[self._keys.places_of(keys)]
 
+    def __len__(self) -> int:
+        return self._keys.size
+
     @property
     def nbytes(self) -> int:
         """The size in bytes."""

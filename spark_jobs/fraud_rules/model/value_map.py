@@ -168,7 +168,7 @@ class ValueMap:
         updates: dict[MapKey, MapValue | None] = {}
         for position, (version, change) in enumerate(changes, 1):
             updates.update(change.updates(self.type))
-            if len(updates) > 4 * _MAX_DELTA or position == len(changes):
+            if len(updates) > max(4 * _MAX_DELTA, known.size // 2) or position == len(changes):
                 known, updates = known._with(updates, version), {}
         return known
 
@@ -193,7 +193,7 @@ class ValueMap:
             return *self._with_delta(keys, found, is_there, numbers), None
         distinct, codes = np.unique(found[is_there], return_inverse=True)
         texts = self.base.texts.at(distinct)
-        found = found.copy()
+        found = np.zeros(len(found), dtype=np.int64)
         found[is_there] = codes
         if not self.delta:
             return found, is_there, tuple(texts) or ("",)

@@ -53,8 +53,9 @@ def test_a_map_has_the_entries_of_its_changes(
 ) -> None:
     """Earlier versions stay as they were, in the base and in the delta, also where hashes of texts collide."""
     monkeypatch.setattr(value_map, "_MAX_DELTA", 300)
+    monkeypatch.setattr(entry_table, "_FEW_TEXTS", 50)
     if same_hash:
-        monkeypatch.setattr(entry_table, "_hashes", lambda texts: np.array([len(each) for each in texts]))
+        monkeypatch.setattr(entry_table, "_hashes", lambda texts: np.array([len(each) for each in texts], dtype=np.int64))
     rng = random.Random(1)
     expected: dict[str, str] = {}
     versions = []
