@@ -46,8 +46,24 @@ class TextBlock:
 
     def are(self, positions: Ints, texts: Sequence[str]) -> Mask:
         """Which of the texts are those at these positions."""
+        joined = "".join(texts)
+        if joined and self._bytes and joined.isascii():
+            return self._are_ascii(positions, texts, np.frombuffer(joined.encode(), dtype=np.uint8))
         pairs = zip(self._parts(positions), texts, strict=True)
         return np.fromiter((part == text.encode() for part, text in pairs), dtype=np.bool_, count=len(texts))
+
+    def _are_ascii(self, positions: Ints, texts: Sequence[str], joined: NDArray[np.uint8]) -> Mask:
+        """`are` for texts of one byte a character, which `joined` has too: compares the bytes of all texts at once."""
+        lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+        ends = np.cumsum(lengths)
+        own_starts, starts = ends - lengths, self._ends[positions].astype(np.int64)
+        same = self._ends[positions + 1] - starts == lengths
+        starts = np.where(same, starts, 0)  # a text of another length is compared with any bytes
+        places = np.repeat(starts - own_starts, lengths) + np.arange(len(joined))
+        block = np.frombuffer(self._bytes, dtype=np.uint8)
+        differing = np.zeros(len(joined) + 1, dtype=np.int64)
+        np.cumsum(joined != block[np.minimum(places, len(block) - 1)], out=differing[1:])
+        return same & (differing[ends] == differing[own_starts])
 
     def lengths(self, positions: Ints) -> Ints:
         """The bytes of the texts at these positions."""

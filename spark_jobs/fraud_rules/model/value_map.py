@@ -168,7 +168,7 @@ class ValueMap:
         updates: dict[MapKey, MapValue | None] = {}
         for position, (version, change) in enumerate(changes, 1):
             updates.update(change.updates(self.type))
-            if len(updates) > max(4 * _MAX_DELTA, known.size // 2) or position == len(changes):
+            if len(updates) > max(4 * _MAX_DELTA, known.size // 8) or position == len(changes):
                 known, updates = known._with(updates, version), {}
         return known
 
@@ -191,7 +191,7 @@ class ValueMap:
         if self.base.texts is None:
             numbers, _ = self._delta_numbers
             return *self._with_delta(keys, found, is_there, numbers), None
-        distinct, codes = np.unique(found[is_there], return_inverse=True)
+        distinct, codes = _distinct(found[is_there], len(self.base.texts))
         texts = self.base.texts.at(distinct)
         found = np.zeros(len(found), dtype=np.int64)
         found[is_there] = codes
@@ -287,6 +287,16 @@ class ValueMap:
         keys, values = _columns(self.type, self.delta), _values(self.type, added.values())
         new = _columns(self.type, added)
         return self.base.changed(keys, new, values)
+
+
+def _distinct(words: Ints, below: int) -> tuple[Ints, Ints]:
+    """The distinct words, sorted, and the position of each word among them. All words are below `below`."""
+    if below > 4 * len(words):
+        distinct, codes = np.unique(words, return_inverse=True)
+        return distinct, codes
+    is_used = np.zeros(below, dtype=np.bool_)
+    is_used[words] = True
+    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[words]
 
 
 def unscaled_of(text: str) -> int:

@@ -55,7 +55,9 @@ def test_a_map_has_the_entries_of_its_changes(
     monkeypatch.setattr(value_map, "_MAX_DELTA", 300)
     monkeypatch.setattr(entry_table, "_FEW_TEXTS", 50)
     if same_hash:
-        monkeypatch.setattr(entry_table, "_hashes", lambda texts: np.array([len(each) for each in texts], dtype=np.int64))
+        monkeypatch.setattr(
+            entry_table, "_hashes", lambda texts: np.array([len(each) for each in texts], dtype=np.int64)
+        )
     rng = random.Random(1)
     expected: dict[str, str] = {}
     versions = []
@@ -96,6 +98,19 @@ def _shown(text: str, value: str) -> str:
 
 def _texts(known: ValueMap) -> dict[int | str, str]:
     return {key: entry_text(value) for key, value in known.entries().items()}
+
+
+@pytest.mark.parametrize("keys", [[""], ["", "a"], ["é", "a", "", "日本", "ab"], ["x" * 256]])
+def test_any_texts_are_keys_and_values(keys: list[str]) -> None:
+    change = _change(_set({key: key + "!" for key in keys}, "string", "string"))
+    assert change.type is not None
+    known = change.begin(change.type, 0)
+    for asked in (keys, [*keys, "", "b", "ä", "abc"], ["zz"], [""]):
+        found, is_there, texts = known.find(asked)
+        assert texts is not None
+        assert is_there.tolist() == [key in keys for key in asked]
+        values = [texts[word] for word, there in zip(found.tolist(), is_there, strict=True) if there]
+        assert values == [key + "!" for key in asked if key in keys]
 
 
 def test_the_log_before_a_record_decides_whether_it_fits() -> None:
