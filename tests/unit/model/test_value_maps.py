@@ -102,7 +102,7 @@ def _texts(known: ValueMap) -> dict[int | str, str]:
 
 @pytest.mark.parametrize("keys", [[""], ["", "a"], ["é", "a", "", "日本", "ab"], ["x" * 256]])
 def test_any_texts_are_keys_and_values(keys: list[str]) -> None:
-    change = _change(_set({key: key + "!" for key in keys}, "string", "string"))
+    change = _change(_set({key: key[:9] + "!" for key in keys}, "string", "string"))
     assert change.type is not None
     known = change.begin(change.type, 0)
     for asked in (keys, [*keys, "", "b", "ä", "abc"], ["zz"], [""]):
@@ -110,7 +110,7 @@ def test_any_texts_are_keys_and_values(keys: list[str]) -> None:
         assert texts is not None
         assert is_there.tolist() == [key in keys for key in asked]
         values = [texts[word] for word, there in zip(found.tolist(), is_there, strict=True) if there]
-        assert values == [key + "!" for key in asked if key in keys]
+        assert values == [key[:9] + "!" for key in asked if key in keys]
 
 
 def test_the_log_before_a_record_decides_whether_it_fits() -> None:

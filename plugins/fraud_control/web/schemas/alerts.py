@@ -39,7 +39,8 @@ class AlertBaseline(ResponseModel):
 class Alert(ResponseModel):
     """An alert as published, with its correction, mark and snooze. A page of older alerts begins at `position`.
 
-    Alerts of rules with a baseline have `baseline`. Alerts of rules that name lists have `lists`: the version of each.
+    Alerts of rules with a baseline have `baseline`. Alerts of rules that name lists or maps have `lists` or `maps`: the
+    version of each.
     """
 
     model_config = ConfigDict(
@@ -64,6 +65,7 @@ class Alert(ResponseModel):
     suppressed: int
     baseline: AlertBaseline | None = None
     lists: dict[str, int] | None = None
+    maps: dict[str, int] | None = None
     event_time: int
     ingestion_time: int
     detection_time: int
