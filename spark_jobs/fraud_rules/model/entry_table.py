@@ -63,7 +63,8 @@ class TextBlock:
         block = np.frombuffer(self._bytes, dtype=np.uint8)
         differing = np.zeros(len(joined) + 1, dtype=np.int64)
         np.cumsum(joined != block[np.minimum(places, len(block) - 1)], out=differing[1:])
-        return same & (differing[ends] == differing[own_starts])
+        equal: Mask = same & (differing[ends] == differing[own_starts])
+        return equal
 
     def lengths(self, positions: Ints) -> Ints:
         """The bytes of the texts at these positions."""
@@ -245,8 +246,8 @@ class EntryTable:
         """The bytes of all entries: 8 for a number, the bytes in UTF-8 for a text."""
         words = self._keys.words if isinstance(self._keys, _TextKeys) else self._keys.items()[1]
         of_values = _NUMBER_BYTES * len(words) if self.texts is None else int(self.texts.lengths(words).sum())
-        is_text = isinstance(self._keys, _TextKeys)
-        return of_values + (self._keys.text_bytes() if is_text else _NUMBER_BYTES * len(words))
+        of_keys = self._keys.text_bytes() if isinstance(self._keys, _TextKeys) else _NUMBER_BYTES * len(words)
+        return of_values + of_keys
 
     @property
     def nbytes(self) -> int:

@@ -73,7 +73,7 @@ def test_a_seed_file_has_numbers_as_people_write_them(tmp_path: Path) -> None:
         ("limits,long,decimal,7", "line 1: a line has the form name,key type,value type,key,value"),
         ("limits,long,money,7,1", "line 1: has the type 'money'; a type is one of decimal, string"),
         ("limits,long,decimal,x,1", "line 1: must be a whole number from"),
-        ("limits,long,decimal,7,1\nlimits,long,decimal,07,2", "line 2: has the key '7' again"),
+        ("limits,long,decimal,7,1\nlimits,long,decimal,7,2", "line 2: has the key '7' again"),
         ("limits,long,decimal,7,1.1234567", "line 1: must be a number with at most 12 digits before and 6 after"),
     ],
 )

@@ -16,6 +16,7 @@ from fraud_rules.replay.replay import replay
 from fraud_rules.runtime.zones import CALENDAR_END_MS
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
+from tests.support.streams.features import Features, with_features
 from tests.support.streams.generated import (
     START_MS,
     calendar_documents,
@@ -170,6 +171,13 @@ def test_engine_agrees_with_the_oracle_after_warm_ups(stream_seed: int) -> None:
 @stream_seeds(STREAMS // 2)
 def test_engine_agrees_with_the_oracle_where_calendars_turn(stream_seed: int) -> None:
     check_stream(stream_seed, calendar_documents(), lambda document: _assert_same(document, _oracle, _engine))
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 2)
+def test_engine_agrees_with_the_oracle_about_maps(stream_seed: int) -> None:
+    streams = with_features(documents(), Features(maps=True))
+    check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
 
 
 def test_a_batch_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:

@@ -44,8 +44,8 @@ __all__ = ["encode_map_records", "key_fault", "map_value_fault", "read_map_chang
 
 _MEMBERS: Final = ("mapName", "mapOperation", "keyType", "valueType", "entries", "keys", "source")
 _QUOTED_MEMBERS: Final = tuple(f'"{name}"'.encode() for name in _MEMBERS)
-_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
-_WHOLES: Final = re.compile(r"-?[0-9]{1,18}(?:,-?[0-9]{1,18})*", re.ASCII)
+_WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
+_WHOLES: Final = re.compile(r"(?:0|-?[1-9][0-9]{0,17})(?:,(?:0|-?[1-9][0-9]{0,17}))*", re.ASCII)
 _DECIMALS: Final = re.compile(r"-?[0-9]{1,12}(?:\.[0-9]{1,6})?(?:,-?[0-9]{1,12}(?:\.[0-9]{1,6})?)*", re.ASCII)
 _LEAST: Final = -(10**12)
 _MOST: Final = 10**12
@@ -114,13 +114,13 @@ def _expected_form(value: bytes, limits: RuleLimits) -> MapChange | None:
 
 
 def _is_valid(record: _MapRecord, entries: Mapping[str, str], limits: RuleLimits) -> bool:
-    """Whether entries have the declared types, and no key twice."""
+    """Whether entries have the declared types, and no key twice: a long key has one text."""
     if bytes(record.entries).count(b'"') != 4 * len(entries):
         return False
     if not entries:
         return True
     if record.key_type is ListType.LONG:
-        if not _WHOLES.fullmatch(",".join(entries)) or len(set(map(int, entries))) < len(entries):
+        if not _WHOLES.fullmatch(",".join(entries)):
             return False
     elif not _are_texts(entries, limits):
         return False
@@ -143,17 +143,16 @@ def _checked(decoded: DecodedObject, limits: RuleLimits) -> MapChange:
     entries, keys = reader.members.get("entries"), reader.members.get("keys")
     if operation is not None:
         reader.reasons += _members_needed(operation, reader.members)
-    listed = _keys_of(entries, keys, reader.reasons)
+    listed, values = _keys_of(entries, keys, reader.reasons), entries if isinstance(entries, dict) else {}
+    key_type, value_type = _key_type_of(key_type, listed), _value_type_of(value_type, list(values.values()))
     reader.reasons += _key_reasons(listed, "entries" if keys is None else "keys", key_type, limits)
-    values = entries if isinstance(entries, dict) else {}
     reader.reasons += _value_reasons(values, value_type, limits)
     source = reader.source()
     reader.check()
     assert operation is not None
     texts = {str(key): _text_of(value) for key, value in values.items()}
     encoded = _encode(texts) if keys is None else _encode([str(key) for key in listed])
-    found = _key_type_of(key_type, listed), _value_type_of(value_type, list(values.values()))
-    return MapChange(name, operation, *found, encoded, source, limits)
+    return MapChange(name, operation, key_type, value_type, encoded, source, limits)
 
 
 def _members_needed(operation: ListOperation, members: Mapping[str, object]) -> list[Reason]:
@@ -189,17 +188,7 @@ def _key_reasons(keys: Sequence[object], member: str, key_type: ListType | None,
     faults: Iterator[tuple[str, str | None]] = (
         (f"key {position}", key_fault(key, key_type, limits)) for position, key in enumerate(keys, 1)
     )
-    found = content_reasons(member, faults, "keys")
-    if found or member == "keys":
-        return found
-    given: dict[object, object] = {}
-    is_long = _key_type_of(key_type, keys) is not ListType.STRING
-    for key in keys:
-        known = int(str(key)) if is_long else key
-        if known in given:
-            return [Reason(member, f"{quote(str(key))} and {quote(str(given[known]))} are one key")]
-        given[known] = key
-    return []
+    return content_reasons(member, faults, "keys")
 
 
 def _value_reasons(entries: Mapping[str, object], value_type: MapValueType | None, limits: RuleLimits) -> list[Reason]:
