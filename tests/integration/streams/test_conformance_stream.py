@@ -299,8 +299,8 @@ def _answers(shifted: Sequence[Shifted], installation: Installation) -> Iterator
 def _relative_alert(alert: Mapping[str, Any], first: int) -> dict[str, Any]:
     """An alert with the versions of rules and lists of its case."""
     relative = {**alert, "ruleVersion": alert["ruleVersion"] - first}
-    if "lists" in alert:
-        relative["lists"] = {name: version - first for name, version in alert["lists"].items()}
+    for member in {"lists", "maps"} & alert.keys():
+        relative[member] = {name: version - first for name, version in alert[member].items()}
     return relative
 
 

@@ -134,8 +134,8 @@ def _place(headers: Mapping[str, Any]) -> Place:
 
 def _relative_alert(alert: Members, first: int) -> Members:
     relative = {**alert, "ruleVersion": alert["ruleVersion"] - first}
-    if "lists" in alert:
-        relative["lists"] = {name: version - first for name, version in alert["lists"].items()}
+    for member in {"lists", "maps"} & alert.keys():
+        relative[member] = {name: version - first for name, version in alert[member].items()}
     return relative
 
 
