@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fraud_rules.errors import Reason
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.long_table import LayeredLongs
+from fraud_rules.model.tables.long_table import LayeredLongs
 
 __all__ = ["CollectionKind", "CollectionName", "ListChange", "ListOperation", "ListType", "ListValue", "ValueList"]
 

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.errors import Reason
-from fraud_rules.model.entry_table import EntryTable
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.long_table import LongMap
+from fraud_rules.model.tables.entry_table import EntryTable
+from fraud_rules.model.tables.long_table import LongMap
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 
 __all__ = [

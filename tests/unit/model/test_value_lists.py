@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.rules.lazy import EntryReader
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.long_table import LOWEST, LayeredLongs, LongTable
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.tables.long_table import LOWEST, LayeredLongs, LongTable
 from fraud_rules.model.value_list import CollectionKind, ListChange, ListOperation, ListType, ValueList
 from tests.support.conformance import load_schema
 

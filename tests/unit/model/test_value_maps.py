@@ -12,9 +12,10 @@ import pytest
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.rules.collections.maps import read_map_change
 from fraud_rules.codec.rules.lazy import EntryReader
-from fraud_rules.model import entry_table, value_map
+from fraud_rules.model import value_map
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.tables import entry_table
 from fraud_rules.model.value_list import CollectionKind
 from fraud_rules.model.value_map import MapChange, ValueMap, entry_text
 from tests.support.conformance import load_schema

@@ -22,7 +22,7 @@ from fraud_rules.codec.rules.collections.records import (
 from fraud_rules.codec.rules.json import DecodedObject, UnusableNumber
 from fraud_rules.errors import Reason
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.long_table import LOWEST
+from fraud_rules.model.tables.long_table import LOWEST
 from fraud_rules.model.value_list import CollectionKind, ListChange, ListOperation, ListType, ListValue
 from fraud_rules.runtime.safe_text import describe_value, is_unprintable
 

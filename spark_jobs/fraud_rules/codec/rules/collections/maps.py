@@ -27,7 +27,7 @@ from fraud_rules.codec.rules.json import DecodedObject, UnusableNumber
 from fraud_rules.codec.rules.numbers import decimal_of
 from fraud_rules.errors import Reason
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.long_table import LOWEST
+from fraud_rules.model.tables.long_table import LOWEST
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 from fraud_rules.model.value_map import (
     MAP_SCALE,

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.model.long_table import LOWEST, LongMap
+from fraud_rules.model.tables.long_table import LOWEST, LongMap
 
 __all__ = ["EntryTable", "TextBlock"]
 

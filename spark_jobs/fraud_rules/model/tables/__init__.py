@@ -1,0 +1,1 @@
+"""Immutable sets and maps of longs and texts, in arrays: what lists and maps consist of."""
