@@ -76,6 +76,7 @@ class AlertFacts(msgspec.Struct, rename="camel"):
     violated_rule: msgspec.Raw = msgspec.Raw(b"null")
     baseline: _Baseline | None = None
     lists: dict[str, _Whole] | None = None
+    limit: str | None = None
 
     def __post_init__(self) -> None:
         _check_scalars(self.key)

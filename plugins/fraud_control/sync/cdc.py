@@ -67,6 +67,7 @@ _EMPTY_MEANS_ABSENT: Final = frozenset(
         "filter",
         "when",
         "baseline",
+        "rolloutPercent",
         "action",
         "controlType",
     }

@@ -16,13 +16,15 @@ from msgspec import UNSET
 
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import aggregate_of, baseline_value
+from fraud_rules.engine.window.plan import GroupingPlan
 from fraud_rules.model.documents.alerts import AlertDocument, BaselineDocument, RestrictionDocument
 from fraud_rules.model.documents.transactions import EvaluationDocument
+from fraud_rules.model.expressions.unscaled import unscaled_text
 from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.rule import Baseline, Rule, RuleAction
 from fraud_rules.model.ruleset import RuleInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
-from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.model.transaction import Column, TransactionBatch
 from fraud_rules.model.value_list import CollectionKind
 
 ALERT_NAMESPACE = uuid.UUID("6f0c9a52-2f5e-5b0c-9a53-8f6f7c1d2e40")
@@ -62,6 +64,18 @@ def triggering_value(in_force: RuleInForce, row: Sequence[int], schema: Transact
     rule = in_force.rule
     field = None if rule.aggregate_field is None else schema.field(rule.aggregate_field)
     return aggregate_of(rule).render(row, 0 if field is None else field.scale)
+
+
+def limit_text(plan: GroupingPlan, limits: Sequence[Column], rule: int, i: int) -> str | None:
+    """The limit of rule number `rule` of the plan at row i, as a decimal without trailing zeros; None if the limit is a
+    literal or null. `limits` has the values of the plan's limits."""
+    number = int(plan.rules.rows[rule, at.R_LIMIT])
+    if number < 0:
+        return None
+    values, valid = limits[number].values, limits[number].valid
+    if valid is not None and not valid[i]:
+        return None
+    return unscaled_text(int(values[i]), plan.limits[number].expression.digits.after)
 
 
 def _baseline(
@@ -108,10 +122,13 @@ class AlertBuilder:
         self._detection_ms = detection_ms
         self._payments = _payments(batch, list(dict.fromkeys([row[at.O_ROW] for row in output])), schema)
 
-    def build(self, in_force: RuleInForce, row: Sequence[int], used: UsedVersions = _NOTHING) -> AlertRecord:
+    def build(
+        self, in_force: RuleInForce, row: Sequence[int], used: UsedVersions = _NOTHING, limit: str | None = None
+    ) -> AlertRecord:
         """Build the alert of an output row. Its O_ROW is the position of the transaction in the batch.
 
-        `used` has the versions of the lists and maps that the rule names, by kind and name.
+        `used` has the versions of the lists and maps that the rule names, by kind and name. `limit` is the value of its
+        limit if this is an expression.
         """
         rule, (event, encoded, append_ms, partition, offset) = in_force.rule, self._payments[row[at.O_ROW]]
         key = {name: event[name] for name in self._fields}
@@ -140,6 +157,7 @@ class AlertBuilder:
             baseline=UNSET if rule.baseline is None else _baseline(rule, rule.baseline, row, start_ms, self._schema),
             lists=used.get(CollectionKind.LIST, UNSET),
             maps=used.get(CollectionKind.MAP, UNSET),
+            limit=UNSET if limit is None else limit,
         )
         text = _encoder.encode(alert)
         transaction_at = text.index(_TRANSACTION) + len(_TRANSACTION) - 1

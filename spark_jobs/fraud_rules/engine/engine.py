@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.alert import AlertBuilder
+from fraud_rules.engine.alert import AlertBuilder, limit_text
 from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.fanout import in_arrival_order
 from fraud_rules.engine.lookups import collection_versions, lookup_columns
@@ -236,14 +236,14 @@ class _BatchEvaluation:
         )
         events = None if rows is None else rows.rows.events(self._engine.schema)[rows.start : rows.end]
         if rows is not None and (sample is None or rows.is_whole):
-            passes = rows.rows.masks(plan, self._timeline, sample).passes[rows.start : rows.end]
+            masks = rows.rows.masks(plan, self._timeline, sample).between(rows.start, rows.end)
         else:
-            looked_up = lookup_columns(plan.conditions, self._timeline, batch, entry_counts)
-            passes = predicate_masks(plan, {**batch.columns, **looked_up}, len(batch), sample).passes
+            looked_up = lookup_columns(plan.judged, self._timeline, batch, entry_counts)
+            masks = predicate_masks(plan, {**batch.columns, **looked_up}, len(batch), sample)
         if self._engine.observer is None and rows is not None:
             self._matches += matches_of_rows(plan, rows, self._timeline)
         elif self._engine.observer is None:
-            self._matches += matches_of_versions(plan, versions, passes)
+            self._matches += matches_of_versions(plan, versions, masks.passes)
         result = state.accept(
             batch,
             versions,
@@ -253,7 +253,7 @@ class _BatchEvaluation:
             progress=self._engine.progress,
             sample=sample,
             events=events,
-            passes=passes,
+            masks=masks,
         )
         accepted = (result.outcomes == at.ROW_ACCEPTED) | (result.outcomes == at.ROW_LATE_KEPT)
         kept = batch if accepted.all() else batch.take(np.flatnonzero(accepted))
@@ -365,13 +365,15 @@ class _BatchEvaluation:
             return
         output = result.output.tolist()
         builder = AlertBuilder(batch, self._engine.schema, head.fields, self._detection_ms, output)
+        used_versions = cache(lambda rule, count: collection_versions(plan.in_force[rule].rule, self._timeline, count))
         for row in output:
             in_force = plan.in_force[row[at.O_RULE]]
             if row[at.O_FIRED] == at.FIRED_YES:
                 count = int(entry_counts[row[at.O_ROW]])
-                used = collection_versions(in_force.rule, self._timeline, count)
+                used = used_versions(row[at.O_RULE], count)
+                limit = limit_text(plan, result.limits, row[at.O_RULE], row[at.O_ROW])
                 with nullcontext() if sample is None else sample.alert_of(row[at.O_RULE]):
-                    self._alerts.append(builder.build(in_force, row, used))
+                    self._alerts.append(builder.build(in_force, row, used, limit))
             if self._engine.settings.evaluations:
                 self._evaluations.append(builder.encode_evaluation(in_force, row))
         self._report_unevaluated(batch, head, result)

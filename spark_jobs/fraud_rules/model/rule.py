@@ -12,7 +12,8 @@ from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.decision import DEFAULT_WEIGHT
 from fraud_rules.model.expressions.expression import Expression
 from fraud_rules.model.expressions.lookups import ListMembership, Lookup, MapLookup
-from fraud_rules.model.expressions.predicate import Predicate
+from fraud_rules.model.expressions.predicate import And, Predicate
+from fraud_rules.model.expressions.rollout import Rollout
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import CollectionName, ListChange, ListType
 from fraud_rules.model.value_map import MapChange, MapType
@@ -114,10 +115,11 @@ class Rule:
     has one key for all transactions. COUNT_DISTINCT counts the distinct values of the `unique` fields.
     `aggregate_field` is None for the three counts, and for a field of ones (`aggregates_ones`). `filter` selects the
     rows of a `window`. `when` selects the transactions that are evaluated; without it, these are the rows that pass the
-    filter. `source` names the writer of the rule record. `force` admits a rule over a budget. An alert adds
-    `weight` to the score of its transaction's decision. `warm_up` requests the transactions before the rule (see
-    `model.warm_up`). `document` is the rule record, ready for JSON: without null members, whole numbers as integers,
-    and other numbers as `Decimal`. Alerts quote the document.
+    filter. `limit` is a number, or an expression that is computed for each evaluated transaction; if it is null, the
+    condition does not hold. `rollout` restricts the evaluation to a share of the keys. `source` names the writer of the
+    rule record. `force` admits a rule over a budget. An alert adds `weight` to the score of its transaction's decision.
+    `warm_up` requests the transactions before the rule (see `model.warm_up`). `document` is the rule record, ready for
+    JSON: without null members, whole numbers as integers, and other numbers as `Decimal`. Alerts quote the document.
     """
 
     rule_id: int
@@ -127,13 +129,14 @@ class Rule:
     aggregate_field: str | None
     unique: tuple[str, ...]
     operator: Operator
-    limit: Decimal
+    limit: Decimal | Expression
     window: Window
     cooldown_ms: int | None = None
     action: RuleAction = RuleAction.ALERT
     filter: Predicate | None = None
     when: Predicate | None = None
     baseline: Baseline | None = None
+    rollout: Rollout | None = None
     source: str | None = None
     force: bool = False
     weight: int = DEFAULT_WEIGHT
@@ -154,6 +157,16 @@ class Rule:
     def shadow(self) -> bool:
         """Whether alerts of the rule go to `shadow-alerts` only."""
         return self.state is RuleState.SHADOW
+
+    @property
+    def selection(self) -> Predicate | None:
+        """The transactions that are evaluated: those of `when`, or else of the filter, with a key of the rollout. None
+        for a rule without `when` and rollout: its filter selects them."""
+        selected = self.filter if self.when is None else self.when
+        if self.rollout is None or selected is None:
+            return self.when or self.rollout
+        items = selected.items if isinstance(selected, And) else (selected,)
+        return And((self.rollout, *items))
 
     @property
     def aggregates_ones(self) -> bool:
@@ -183,15 +196,32 @@ class Rule:
     @property
     def judged_once(self) -> tuple[tuple[str, Expression], ...]:
         """The members with an expression that is computed once for a transaction, so that it may look values up."""
-        return () if self.when is None else (("when", self.when),)
+        members = (("when", self.when), ("limit", self.limit_expression))
+        return tuple((member, expression) for member, expression in members if expression is not None)
+
+    @property
+    def limit_expression(self) -> Expression | None:
+        """The limit if it is an expression. A rule with one has no baseline."""
+        return self.limit if isinstance(self.limit, Expression) else None
+
+    @property
+    def limit_number(self) -> Decimal | None:
+        """The limit if it is a number."""
+        return self.limit if isinstance(self.limit, Decimal) else None
+
+    @property
+    def limit_text(self) -> str:
+        """The limit as text: a number without an exponent, or the expression."""
+        return str(self.limit) if self.limit_number is None else f"{self.limit_number:f}"
 
     @property
     def fields(self) -> frozenset[str]:
         """All schema fields that the rule reads."""
         aggregated = {self.aggregate_field} if self.aggregate_field is not None else set()
         compared = frozenset() if self.baseline is None else self.baseline.fields
-        predicates = [predicate.fields for predicate in (self.filter, self.when) if predicate is not None]
-        return frozenset(self.grouping).union(self.unique, aggregated, compared, *predicates)
+        parts = (self.filter, self.when, self.limit_expression)
+        read = [part.fields for part in parts if part is not None]
+        return frozenset(self.grouping).union(self.unique, aggregated, compared, *read)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _count() -> None:
 
     entry = read_entry(0, 1, msgspec.json.encode(_RULE), _schema(), RuleLimits())
     assert isinstance(entry.change, Rule), "the rule is valid"
-    curve = LimitCurve(entry.change, [entry.change.limit], _schema())
+    curve = LimitCurve(entry.change, [Decimal(1)], _schema())
     curve.add(np.zeros((0, O_WIDTH), dtype=np.int64), np.zeros(0, dtype=np.int8))
 
 

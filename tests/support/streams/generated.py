@@ -52,6 +52,15 @@ CONDITIONS = [
     "weekday(eventTime, 'Europe/Athens') < 4 and minute_of_day(eventTime) between 1 and 1438",
     "(cardPresent or points is null) = (payeeId = 1)",
 ]
+LIMITS = ["1", "2", "0", "1", "2", "3", "2.5", "-1", "1.333333", BIG, "9223372036854775807"]
+LIMIT_EXPRESSIONS = [
+    "paymentAmount",
+    "points",
+    "paymentAmount / 3",
+    "coalesce(points, paymentAmount) * 1.5",
+    "length(paymentType) - points",
+    "round(paymentAmount * points, -1)",
+]
 LIST_CONDITIONS = [
     "beneficiaryId in list('longs')",
     "beneficiaryId not in list('longs')",
@@ -109,6 +118,7 @@ class Palette(NamedTuple):
     cooldowns_s: list[int | None]
     filters: list[str | None]
     whens: list[str | None]
+    rollouts: list[int | None]
 
 
 class Tx(NamedTuple):
@@ -168,13 +178,14 @@ def palettes() -> SearchStrategy[Palette]:
         windows_s=_some([2, 3, 1, 20, 60], 3),
         calendars=_some(CALENDARS, 3).map(lambda calendars: [None, None, None, *calendars]),
         operators=_some([">=", ">", ">=", "!=", "<=", "<", "="], 2),
-        limits=_some(["1", "2", "0", "1", "2", "3", "2.5", "-1", "1.333333", BIG, "9223372036854775807"], 3),
+        limits=_some([*LIMITS, *LIMIT_EXPRESSIONS], 3),
         states=_some(["ACTIVE", "SHADOW", "PAUSE"], 2).map(lambda states: ["ACTIVE", "ACTIVE", *states]),
         cooldowns_s=_some([None, None, 1, 3, 60], 2),
         filters=st.lists(_filters(), max_size=2).map(lambda filters: [None, *filters]),
         whens=st.lists(_filters([*CONDITIONS, *LIST_CONDITIONS * 2]), max_size=2).map(
             lambda whens: [None, None, *whens]
         ),
+        rollouts=_some([None, None, 50, 90, 20, 100], 2),
     )
 
 
@@ -206,6 +217,7 @@ def rules(draw: st.DrawFn, palette: Palette) -> dict[str, Any]:
         "filter": draw(st.sampled_from(palette.filters)),
         "cooldownSeconds": draw(st.sampled_from(palette.cooldowns_s)),
         "when": draw(st.sampled_from(palette.whens)),
+        "rolloutPercent": draw(st.sampled_from(palette.rollouts)),
         "baseline": draw(_baselines(palette)) if draw(st.integers(0, 2)) == 2 else None,
         "weight": draw(st.sampled_from([None, None, 0, 10, 50, 1000])),
         "severity": draw(st.sampled_from([None, "low", "medium", "high", "critical", "odd"])),
@@ -240,6 +252,8 @@ def _baselines(palette: Palette) -> SearchStrategy[dict[str, Any]]:
 
 def _suit_baseline(rule: dict[str, Any]) -> None:
     """Change most combinations of rule and baseline that are rejected."""
+    if rule["limit"] in LIMIT_EXPRESSIONS:
+        rule["limit"] = "2"
     if rule["aggregatorFunctionType"] in ("COUNT_WITH_RESET", "COUNT_DISTINCT", "STDDEV"):
         rule["aggregatorFunctionType"] = "MAX" if rule["aggregateFieldName"] == "points" else "SUM"
         rule["unique"] = []

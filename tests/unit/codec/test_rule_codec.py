@@ -194,11 +194,44 @@ def test_a_setting_bounds_calendar_windows() -> None:
         parse_rule_record(record(**{**IN_CALENDAR, "windowCalendar": "MONTH"}), SCHEMA, limits)
 
 
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("paymentAmount*2", "paymentAmount * 2"),
+        ("coalesce(paymentAmount, 1000) / 3", "coalesce(paymentAmount, 1000) / 3"),
+        ("-(payeeId)", "-payeeId"),
+        ("2 * 3", "2 * 3"),
+    ],
+)
+def test_a_limit_that_is_a_text_and_no_number_is_an_expression(text: str, canonical: str) -> None:
+    rule = parse(record(limit=text))
+    assert (rule.limit_number, rule.limit_text, rule.document["limit"]) == (None, canonical, text)
+    assert parse(record(limit=canonical)).limit == rule.limit
+
+
+def test_a_rollout_is_for_the_keys_of_its_grouping() -> None:
+    rule = parse(record(rolloutPercent="37"))
+    assert (rule.rollout.rule_id, rule.rollout.percent) == (1, 37)
+    assert [each.name for each in rule.rollout.key] == ["beneficiaryId", "payeeId"]
+    assert (rule.document["rolloutPercent"], rule.selection) == (37, rule.rollout)
+    assert parse(record(rolloutPercent=100)).rollout is None
+
+
+def test_a_rollout_restricts_what_is_evaluated() -> None:
+    plain, filtered = parse(record()), parse(record(filter="payeeId > 1"))
+    assert (plain.selection, filtered.selection) == (None, None)
+    rollout = {"rolloutPercent": 5}
+    assert str(parse(record(filter="payeeId > 1", **rollout)).selection).endswith(" and payeeId > 1")
+    both = parse(record(filter="payeeId > 1", when="payeeId > 2 and payeeId > 3", **rollout)).selection
+    assert [str(each) for each in both.items][1:] == ["payeeId > 2", "payeeId > 3"]
+
+
 def test_the_fields_a_rule_reads() -> None:
     counted = record(
         aggregatorFunctionType="COUNT_DISTINCT", unique=["paymentType"], filter="ingestionTimestamp is null"
     )
     assert parse(record()).fields == {"payeeId", "beneficiaryId", "paymentAmount"}
+    assert parse(record(limit="length(paymentType)")).fields > {"paymentType"}
     assert parse(counted).fields == {"payeeId", "beneficiaryId", "paymentType", "ingestionTimestamp"}
 
 
@@ -238,14 +271,38 @@ def test_the_fields_a_rule_reads() -> None:
         ),
         ({"limitOperatorType": "=="}, "limitOperatorType", "must be one of ="),
         ({"limitOperatorType": None}, "limitOperatorType", "is required"),
-        ({"limit": "abc"}, "limit", "must be a decimal number, not 'abc'"),
-        ({"limit": "NaN"}, "limit", "must be a decimal number"),
-        ({"limit": "Infinity"}, "limit", "must be a decimal number"),
+        ({"limit": "abc"}, "limit", "'abc' is not a declared field"),
+        ({"limit": "NaN"}, "limit", "'NaN' is not a declared field"),
+        ({"limit": " "}, "limit", "must be a decimal number or an expression, not ' '"),
+        ({"limit": []}, "limit", "must be a decimal number or an expression"),
+        ({"limit": "5."}, "limit", "cannot be read from character 1 on: '5.'"),
+        ({"limit": "paymentType"}, "limit", "paymentType is a string; a number is required here (at character 1)"),
+        ({"limit": "payeeId > 5"}, "limit", "'payeeId > 5' is a boolean; a number is required here"),
+        ({"limit": "'5'"}, "limit", "'5' is a text; a number is required here"),
+        ({"limit": "payeeId * payeeId * payeeId"}, "limit", "at most 38 are allowed"),
+        (
+            {"limit": "payeeId + 1", "baseline": {"windowMinutes": 1}},
+            "limit",
+            "must be a number in a rule with a baseline",
+        ),
+        (
+            {
+                "aggregatorFunctionType": "AVG",
+                "limit": "payeeId",
+                "baseline": {"windowMinutes": 1, "deviations": True},
+            },
+            "limit",
+            "must be a number in a rule with a baseline",
+        ),
+        ({"rolloutPercent": 0}, "rolloutPercent", "must be a whole number from 1 to 100, not 0"),
+        ({"rolloutPercent": 101}, "rolloutPercent", "must be a whole number from 1 to 100, not 101"),
+        ({"rolloutPercent": 2.5}, "rolloutPercent", "must be a whole number"),
+        ({"rolloutPercent": 50, "groupingKeyNames": []}, "rolloutPercent", "needs groupingKeyNames"),
         ({"limit": float("nan")}, "limit", "is NaN, which is not a number"),
         ({"limit": "1" * 39}, "limit", "has more than 38 digits"),
         ({"limit": "1e300"}, "limit", "has more than 38 digits"),
         ({"limit": "1e-39"}, "limit", "has more than 38 digits"),
-        ({"limit": "٣"}, "limit", "must be a decimal number"),
+        ({"limit": "٣"}, "limit", "cannot be read from character 1 on"),
         ({"limit": None}, "limit", "is required"),
         ({"windowMinutes": 43_201}, "windowMinutes", "from 1 to 43200"),
         ({"windowMinutes": 10**30}, "windowMinutes", "from 1 to 43200"),
@@ -402,7 +459,7 @@ def test_a_document_keeps_every_digit_as_given() -> None:
 
 def test_a_decoded_document_has_the_same_checks() -> None:
     assert parse_rule_document(DEMO_RULE, SCHEMA, LIMITS) == parse(record())
-    with pytest.raises(RuleRejected, match="must be a decimal number, not a float"):
+    with pytest.raises(RuleRejected, match="must be a decimal number or an expression, not a float"):
         parse_rule_document({**DEMO_RULE, "limit": 0.1}, SCHEMA, LIMITS)
     with pytest.raises(RuleRejected, match="a huge number"):
         parse_rule_document({**DEMO_RULE, "windowMinutes": 10**5_000}, SCHEMA, LIMITS)

@@ -104,6 +104,9 @@ STREAMS = {
         [Pay(HOUR, "9000"), Pay(24 * HOUR, "1000.01")],  # 00:13 and 23:13 in Berlin
         [Pay(0, "9000"), Pay(HOUR, "2000"), Pay(24 * HOUR, "8000")],
     ),
+    124: Streams(
+        [*every(DAY, 10, amount="30"), Pay(10 * DAY, "400")], [*every(DAY, 10, amount="30"), Pay(10 * DAY, "250")]
+    ),
 }
 
 

@@ -61,7 +61,7 @@ def alerted_rule(alert: FeedAlert) -> AlertedRule:
         value = members.get(member)
         return one_line(value) if isinstance(value, str) else ""
 
-    operator, limit = members.get("limitOperatorType"), members.get("limit")
+    operator, limit = members.get("limitOperatorType"), _member(alert.json, "limit") or members.get("limit")
     shown = "" if operator is None or limit is None else one_line(f"{operator} {grouped(str(limit))}")
     return AlertedRule(alert.facts.rule_id, text("name"), text("severity"), text("owner"), shown)
 

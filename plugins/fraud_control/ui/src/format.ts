@@ -2,7 +2,7 @@ import { aggregateOf } from "./aggregates";
 import { toText } from "./api/exactJson";
 import type { Liveness, RuleDocument } from "./api/types";
 import { fieldLabel, type Fields } from "./fields";
-import { calendarText, groupDigits } from "./ruleSentence";
+import { calendarText, groupDigits, isPartial } from "./ruleSentence";
 
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
@@ -87,7 +87,13 @@ export function formatBytes(count: number): string {
 export function ruleFormula(rule: RuleDocument): string {
   const compared = `${toText(rule["limitOperatorType"]) || "?"} ${limitText(rule)}`;
   const line = `${aggregateText(rule)} ${compared} in ${windowText(rule)} ${groupingText(rule["groupingKeyNames"])}`;
-  return `${line}${filterText(rule)}${hasText(rule["when"]) ? `, evaluated when ${toText(rule["when"])}` : ""}`;
+  const when = hasText(rule["when"]) ? `, evaluated when ${toText(rule["when"])}` : "";
+  return `${line}${filterText(rule)}${when}${isPartial(rule) ? `, for ${toText(rule["rolloutPercent"])} % of the keys` : ""}`;
+}
+
+/** Whether the limit of a rule is an expression: a text that is no number. */
+export function limitIsExpression(limit: unknown): limit is string {
+  return typeof limit === "string" && limit.trim() !== "" && !/^[+-]?\d+(\.\d*)?([eE][+-]?\d*)?$/u.test(limit);
 }
 
 /** What a rule compares its aggregate with. */

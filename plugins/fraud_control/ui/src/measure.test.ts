@@ -41,5 +41,8 @@ test("the limit of an alert is an amount of money with the decimals of its curre
   expect(limitText(count, null, fields)).toBe(">= 3");
   expect(limitText(factor, { value: "41.5" }, fields)).toBe("> 124.50 EUR (3 x 41.50)");
   expect(limitText({ ...factor, limit: "1.1" }, { value: "3" }, fields)).toBe("> 3.30 EUR (1.1 x 3.00)");
+  expect(limitText({ ...sum, limit: "paymentAmount * 2" }, null, fields, "250.5")).toBe(
+    "> 250.50 EUR (paymentAmount * 2)",
+  );
   expect(limitText(deviations, { value: "27.718333" }, fields)).toBe("> 27.72 EUR + 6 deviations");
 });

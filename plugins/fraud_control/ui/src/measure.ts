@@ -31,11 +31,20 @@ export function valueText(rule: RuleDocument, value: string, fields: Fields): st
   return noun === null ? withUnit(value, aggregatedField(rule, fields)) : `${formatMeasure(value, undefined)} ${noun}`;
 }
 
-/** What an alert exceeds: > 50,000.00 EUR, > 124.50 EUR (3 x 41.50), > 27.72 EUR + 6 deviations. */
-export function limitText(rule: RuleDocument, baseline: { value: string } | null | undefined, fields: Fields): string {
+/**
+ * What an alert exceeds: > 50,000.00 EUR, > 124.50 EUR (3 x 41.50), > 27.72 EUR + 6 deviations. `value` is that of a
+ * limit that is an expression: > 250.00 EUR (paymentAmount * 2).
+ */
+export function limitText(
+  rule: RuleDocument,
+  baseline: { value: string } | null | undefined,
+  fields: Fields,
+  value?: string | null,
+): string {
   const field = aggregatedField(rule, fields);
   const operator = toText(rule["limitOperatorType"]);
   const limit = toText(rule["limit"]);
+  if (value !== undefined && value !== null) return `${operator} ${withUnit(value, field)} (${limit})`;
   if (!baseline) return `${operator} ${withUnit(limit, field)}`;
   if (countsDeviations(rule)) return comparisonText(rule, { value: withUnit(baseline.value, field) });
   const bound = String(Number((Number(limit) * Number(baseline.value)).toPrecision(15)));

@@ -38,7 +38,13 @@ export function ruleSentence(rule: RuleDocument, fields: Fields): string | null 
   const sentences = [`${verb} when ${subject} ${condition}.`];
   if (toText(rule["filter"]) !== "") sentences.push(`Only payments where ${toText(rule["filter"])} count.`);
   if (toText(rule["when"]) !== "") sentences.push(`Evaluated at payments where ${toText(rule["when"])}.`);
+  if (isPartial(rule)) sentences.push(`Evaluated for ${toText(rule["rolloutPercent"])} % of the keys.`);
   return sentences.join(" ");
+}
+
+/** Whether the rule is evaluated for a share of the keys only. */
+export function isPartial(rule: RuleDocument): boolean {
+  return !["", "100"].includes(toText(rule["rolloutPercent"]));
 }
 
 /** One value of the grouping keys: one payer; one pair of payer and beneficiary. */
@@ -149,8 +155,8 @@ function windowWords(rule: RuleDocument): string | null {
 
 /** A number with separators of thousands: 20,000.00. Other text stays as it is. */
 export function groupDigits(text: string): string {
+  if (!/^-?\d+(\.\d*)?$/u.test(text)) return text;
   const [whole = "", ...rest] = text.split(".");
-  if (!/^-?\d+$/u.test(whole)) return text;
   return [whole.replace(/(?<=\d)(?=(\d{3})+$)/gu, ","), ...rest].join(".");
 }
 

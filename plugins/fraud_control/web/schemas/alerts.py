@@ -41,6 +41,7 @@ class Alert(ResponseModel):
 
     Alerts of rules with a baseline have `baseline`. Alerts of rules that name lists or maps have `lists` or `maps`: the
     version of each.
+    Alerts of rules whose limit is an expression have `limit`: its value as a decimal.
     """
 
     model_config = ConfigDict(
@@ -66,6 +67,7 @@ class Alert(ResponseModel):
     baseline: AlertBaseline | None = None
     lists: dict[str, int] | None = None
     maps: dict[str, int] | None = None
+    limit: str | None = None
     event_time: int
     ingestion_time: int
     detection_time: int

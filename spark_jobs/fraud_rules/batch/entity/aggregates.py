@@ -31,11 +31,12 @@ class EntityAggregate(msgspec.Struct, frozen=True, rename="camel"):
     """A rule's aggregate at the last payment of a key that the rule evaluated.
 
     `says` is the rule in words. `value` is an exact decimal as text, in `unit` (empty for counts), and so is `bound`,
-    with which the rule compares it. `bound` is the `limit` itself, or follows from the limit and the `baseline` as
-    `limit_is` says: VALUE, FACTOR or DEVIATIONS. `bound` and `baseline` are None if the key has too few payments for a
-    baseline. `window_calendar` is a calendar window in words, empty for a window of `window_ms`. From `window_over_ms`
-    on, windows do not contain the payment. `share` is the value as a share of the bound, for rules that fire above a
-    positive bound. `outcome` is alert, suppressed or none.
+    with which the rule compares it. `bound` is the value of the `limit`, which may be an expression, or follows from
+    the limit and the `baseline` as `limit_is` says: VALUE, FACTOR or DEVIATIONS. `bound` and `baseline` are None if the
+    key has too few payments for a baseline; `bound` also if the limit is null. `window_calendar` is a calendar window
+    in words, empty for a window of `window_ms`. From `window_over_ms` on, windows do not contain the payment. `share`
+    is the value as a share of the bound, for rules that fire above a positive bound. `outcome` is alert, suppressed or
+    none.
     """
 
     rule_id: int
@@ -103,7 +104,7 @@ def _aggregate(found: LastEvaluation, schema: TransactionSchema) -> EntityAggreg
     rule, row = found.in_force.rule, found.output
     payment: Mapping[str, Any] = found.payment(schema)
     value = triggering_value(found.in_force, row, schema)
-    baseline, bound = _compared(rule, row, schema)
+    baseline, bound = _compared(rule, found.limit, row, schema)
     return EntityAggregate(
         rule_id=rule.rule_id,
         rule_version=found.in_force.version,
@@ -121,7 +122,7 @@ def _aggregate(found: LastEvaluation, schema: TransactionSchema) -> EntityAggreg
         event_time=payment[TIME_FIELD],
         transaction_id=payment[ID_FIELD],
         operator=rule.operator.value,
-        limit=format(rule.limit, "f"),
+        limit=rule.limit_text,
         limit_is=_limit_is(rule),
         baseline=baseline,
         bound=None if bound is None else _plain(bound),
@@ -136,11 +137,13 @@ def _unit(rule: Rule, schema: TransactionSchema) -> str:
     return "" if field is None else field.display.unit
 
 
-def _compared(rule: Rule, row: list[int], schema: TransactionSchema) -> tuple[str | None, Decimal | None]:
-    """The value of the baseline, and the bound with which the rule compares its aggregate."""
+def _compared(
+    rule: Rule, limit: Decimal | None, row: list[int], schema: TransactionSchema
+) -> tuple[str | None, Decimal | None]:
+    """The value of the baseline, and the bound with which the rule compares its aggregate, from its limit."""
     baseline = rule.baseline
-    if baseline is None:
-        return None, rule.limit
+    if baseline is None or limit is None:
+        return None, limit
     has_value = row[at.O_BASE_VALUES] > 0 or baseline.aggregate_function is AggregateFunction.COUNT
     if row[at.O_BASE_COUNT] < baseline.min_count or not has_value:
         return None, None
@@ -148,8 +151,8 @@ def _compared(rule: Rule, row: list[int], schema: TransactionSchema) -> tuple[st
     scale = 0 if declared is None else declared.scale
     value = baseline_value(rule, row, scale)
     if not baseline.deviations:
-        return value, rule.limit * Decimal(value)
-    distance = Decimal(0) if baseline.aggregates_ones else rule.limit * _deviation(row, scale)
+        return value, limit * Decimal(value)
+    distance = Decimal(0) if baseline.aggregates_ones else limit * _deviation(row, scale)
     return value, Decimal(value) + (distance if rule.operator in UPWARDS else -distance)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.alert import limit_text
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out, in_arrival_order
 from fraud_rules.engine.state.grouping_state import AcceptResult
@@ -24,6 +26,7 @@ from fraud_rules.model.transaction import TransactionBatch
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Objects = NDArray[np.object_]
 
 __all__ = ["LastEvaluation", "LastEvaluations", "last_evaluations"]
 
@@ -35,12 +38,13 @@ payments and 600 rules have 800 MB."""
 @dataclass(frozen=True, slots=True)
 class LastEvaluation:
     """The last evaluation of a rule and key: a row of O_*, and the grouping of the key. O_ROW is the number of the
-    payment in `batch`."""
+    payment in `batch`. `limit` is the limit with which the aggregate was compared; None for null."""
 
     in_force: RuleInForce
     fields: Grouping
     batch: TransactionBatch
     output: list[int]
+    limit: Decimal | None
 
     def payment(self, schema: TransactionSchema) -> dict[str, object]:
         """The payment, by field name."""
@@ -49,16 +53,20 @@ class LastEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class LastEvaluations:
-    """The last evaluations of one version of a rule for all keys: `output` int64[k, O_WIDTH]."""
+    """The last evaluations of one version of a rule for all keys: `output` int64[k, O_WIDTH], and `limits`, the value
+    of a limit that is an expression (Decimal or None) in each of them."""
 
     in_force: RuleInForce
     fields: Grouping
     batch: TransactionBatch
     output: Ints
+    limits: Objects
 
     def at(self, place: int) -> LastEvaluation:
         """The evaluation in row `place`."""
-        return LastEvaluation(self.in_force, self.fields, self.batch, self.output[place].tolist())
+        number = self.in_force.rule.limit_number
+        limit = self.limits[place] if number is None else number
+        return LastEvaluation(self.in_force, self.fields, self.batch, self.output[place].tolist(), limit)
 
 
 def last_evaluations(
@@ -104,7 +112,7 @@ class _KeptEvaluations:
         self._rules = timeline.latest.rules
         self._keys: dict[Grouping, Ints] = {}
         self._in_force: dict[int, tuple[RuleInForce, Grouping]] = {}
-        self._outputs: dict[Grouping, list[tuple[Ints, Ints]]] = {}
+        self._outputs: dict[Grouping, list[tuple[Ints, Ints, Objects]]] = {}
 
     def observe(self, rows: TransactionBatch, fields: Grouping, plan: GroupingPlan, result: AcceptResult) -> None:
         """Keep the last evaluations among those of a slice."""
@@ -114,24 +122,27 @@ class _KeptEvaluations:
         rules = result.output[:, at.O_RULE]
         output = result.output[evaluated[rules] & (always[rules] | (result.output[:, at.O_VALUES] > 0))]
         if len(output):
+            places = output[:, at.O_ROW].copy()
             output[:, at.O_ROW] = rows.offset[output[:, at.O_ROW]]
             rules = output[:, at.O_RULE]
             last = _last(rules, self._keys_of(fields)[output[:, at.O_ROW]])
-            self._outputs.setdefault(fields, []).append((versions[rules[last]], output[last]))
+            limits = _limits(plan, result, output[last], places[last])
+            self._outputs.setdefault(fields, []).append((versions[rules[last]], output[last], limits))
 
     def last(self) -> Iterator[LastEvaluations]:
         """The evaluations kept, by version."""
         for fields, found in self._outputs.items():
-            versions, output = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            versions, output, limits = (np.concatenate(parts) for parts in zip(*found, strict=True))
             used, places = np.unique(versions, return_inverse=True)
             rule_ids = np.array([self._in_force[version][0].rule.rule_id for version in used.tolist()])
             _, rules = np.unique(rule_ids[places], return_inverse=True)
             last = _last(rules, self._keys_of(fields)[output[:, at.O_ROW]])
-            versions, output = versions[last], output[last]
+            versions, output, limits = versions[last], output[last], limits[last]
             order = np.argsort(versions, kind="stable")
             used, starts = np.unique(versions[order], return_index=True)
-            for version, rows in zip(used.tolist(), np.split(output[order], starts[1:]), strict=True):
-                yield LastEvaluations(self._in_force[version][0], fields, self._batch, rows)
+            for version, places in zip(used.tolist(), np.split(order, starts[1:]), strict=True):
+                in_force = self._in_force[version][0]
+                yield LastEvaluations(in_force, fields, self._batch, output[places], limits[places])
 
     def _keys_of(self, fields: Grouping) -> Ints:
         """The number of each payment's key."""
@@ -155,6 +166,16 @@ class _KeptEvaluations:
     def _is_evaluated(self, rule_id: int) -> bool:
         current = self._rules.get(rule_id)
         return current is not None and current.rule.evaluated
+
+
+def _limits(plan: GroupingPlan, result: AcceptResult, output: Ints, places: Ints) -> Objects:
+    """The limit of each output row whose rule has an expression as its limit. `places` has its row in the batch."""
+    found = np.full(len(output), None, dtype=object)
+    numbers = plan.rules.rows[output[:, at.O_RULE], at.R_LIMIT]
+    for i in np.flatnonzero(numbers >= 0).tolist():
+        text = limit_text(plan, result.limits, int(output[i, at.O_RULE]), int(places[i]))
+        found[i] = None if text is None else Decimal(text)
+    return found
 
 
 def _last(rules: Ints, keys: Ints) -> Ints:

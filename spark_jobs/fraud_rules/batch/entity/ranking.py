@@ -36,7 +36,7 @@ def with_largest_shares(
     if not found:
         return []
     ordered = sorted(found, key=lambda each: each.in_force.rule.rule_id)
-    shares = np.concatenate([_shares(each.in_force.rule, each.output, schema) for each in ordered])
+    shares = np.concatenate([_shares(each, schema) for each in ordered])
     ends = np.cumsum([len(each.output) for each in ordered])
     picked = np.argsort(-shares, kind="stable")[:most]
     parts = np.searchsorted(ends, picked, side="right")
@@ -45,21 +45,25 @@ def with_largest_shares(
     ]
 
 
-def _shares(rule: Rule, output: Ints, schema: TransactionSchema) -> Floats:
-    """The share of the bound for each row of O_*; 0 for a row without one."""
+def _shares(found: LastEvaluations, schema: TransactionSchema) -> Floats:
+    """The share of the bound for each evaluation; 0 for one without a bound."""
+    rule, output = found.in_force.rule, found.output
     if rule.operator not in UPWARDS:
         return np.zeros(len(output))
     values = _values(rule, output, schema)
-    bounds = _bounds(rule, output, schema)
+    bounds = _bounds(found, schema)
     above = bounds > 0
     shares = np.zeros(len(output))
     shares[above] = (values[above] / bounds[above]).round(SHARE_DECIMALS)
     return shares
 
 
-def _bounds(rule: Rule, output: Ints, schema: TransactionSchema) -> Floats:
-    """The bound of each row; 0 for a row with too few payments for a baseline."""
-    baseline, limit = rule.baseline, float(rule.limit)
+def _bounds(found: LastEvaluations, schema: TransactionSchema) -> Floats:
+    """The bound of each evaluation; 0 for a null limit, and for one with too few payments for a baseline."""
+    rule, output = found.in_force.rule, found.output
+    if rule.limit_number is None:
+        return np.array([0.0 if each is None else float(each) for each in found.limits])
+    baseline, limit = rule.baseline, float(rule.limit_number)
     if baseline is None:
         return np.full(len(output), limit)
     values = _baseline_values(rule, baseline, output, schema)

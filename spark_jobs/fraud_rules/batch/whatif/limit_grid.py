@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fraud_rules.batch.whatif.labels import FRAUD
 from fraud_rules.model.rule import Rule
 
-__all__ = ["CountedLimits", "grid_of"]
+__all__ = ["CountedLimits", "grid_of", "own_limit"]
 
 Ints = NDArray[np.int64]
 
@@ -31,21 +31,55 @@ _DIGITS: Final = 15
 _COUNTED: Final = 200
 _COUNT_DIGITS: Final = 9
 _FACTORS: Final = (-2, 4)
+_PERCENTAGES: Final = (
+    10,
+    20,
+    25,
+    50,
+    60,
+    70,
+    80,
+    90,
+    100,
+    110,
+    120,
+    130,
+    150,
+    175,
+    200,
+    250,
+    300,
+    400,
+    500,
+    750,
+    1_000,
+)
+_OF_EXPRESSIONS: Final = tuple(Decimal(each) / 100 for each in _PERCENTAGES)
+"""The factors of a limit that is an expression. Each costs an evaluation of its own."""
 
 
 def grid_of(draft: Rule, scale: int) -> tuple[Decimal, ...]:
     """Round limits for an aggregate of a field with `scale` decimals, ascending, with the draft's own.
 
     For counts, whole numbers. For factors and deviations of a baseline, from 0 to 100,000. For STDDEV, none below 0.
+    For a limit that is an expression, factors of its value.
     """
+    own = own_limit(draft)
+    if draft.limit_expression is not None:
+        return _OF_EXPRESSIONS
     if draft.baseline is not None:
-        return tuple(sorted({Decimal(0), draft.limit, *_decades(*_FACTORS)}))
+        return tuple(sorted({Decimal(0), own, *_decades(*_FACTORS)}))
     if not draft.aggregate_function.needs_field:
         small = map(Decimal, range(_COUNTED))
-        return tuple(sorted({draft.limit, *small, *(each for each in _decades(2, _COUNT_DIGITS) if each == each // 1)}))
+        return tuple(sorted({own, *small, *(each for each in _decades(2, _COUNT_DIGITS) if each == each // 1)}))
     positive = _decades(-scale, _DIGITS)
     negative = [] if draft.aggregate_function.traits.is_nonnegative else [-each for each in positive]
-    return tuple(sorted({Decimal(0), draft.limit, *positive, *negative}))
+    return tuple(sorted({Decimal(0), own, *positive, *negative}))
+
+
+def own_limit(draft: Rule) -> Decimal:
+    """The draft's own limit among those of `grid_of`: a factor of 1 if its limit is an expression."""
+    return Decimal(1) if draft.limit_number is None else draft.limit_number
 
 
 def _decades(first: int, last: int) -> list[Decimal]:

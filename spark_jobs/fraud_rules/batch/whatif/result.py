@@ -11,6 +11,7 @@ from fraud_rules.batch.reevaluation.html import document, figure, folded, paragr
 from fraud_rules.batch.reevaluation.page import shown_time
 from fraud_rules.batch.reevaluation.plots import bars, curve
 from fraud_rules.batch.whatif.coverage import Coverage
+from fraud_rules.codec.rules.numbers import decimal_of
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.runtime.safe_text import scalar_text
 
@@ -90,7 +91,7 @@ class WhatIfResult(msgspec.Struct, frozen=True, rename="camel"):
 
     `coverage` is the part of the days with data, and `alerts_per_day` the rate of the fires in it.
     `hours` counts the fires of each hour from the first day's midnight on. `busiest` are the keys with the most fires.
-    `says` is the rule in words.
+    `says` is the rule in words. If the draft's limit is an expression, `limits` are factors of its value.
     """
 
     rule: dict[str, object]
@@ -112,6 +113,11 @@ class WhatIfResult(msgspec.Struct, frozen=True, rename="camel"):
     labels: LabelFigures | None = None
     suggestions: list[Suggestion] = []
     says: str = ""
+
+    @property
+    def limit_is_expression(self) -> bool:
+        """Whether the draft's limit is an expression."""
+        return decimal_of(self.rule.get("limit")) is None
 
 
 encode_whatif = msgspec.json.Encoder(decimal_format="number").encode
@@ -162,7 +168,8 @@ def suggestion_text(found: Suggestion, result: WhatIfResult) -> str:
     wish = _WISHES[found.goal].format(target=found.target)
     if found.limit is None:
         return f"{wish}: no limit"
-    said = f"{wish}: limit {found.limit:,f}, {found.alerts_per_day or 0:,.1f} alerts a day"
+    limit = "factor of the limit" if result.limit_is_expression else "limit"
+    said = f"{wish}: {limit} {found.limit:,f}, {found.alerts_per_day or 0:,.1f} alerts a day"
     labels = result.labels
     if labels is None:
         return said
@@ -237,8 +244,12 @@ def _parts(result: WhatIfResult) -> Iterator[str]:
 
 def _curve(result: WhatIfResult) -> str:
     points = [(float(limit), float(count)) for limit, count in result.limits]
-    own = float(str(result.rule.get("limit")))
-    return curve("fires by limit (dashed: the rule's limit)", points, own, ("limit", "fires"))
+    own = 1.0 if result.limit_is_expression else float(str(result.rule.get("limit")))
+    return curve(f"fires by limit (dashed: the rule's limit{_factors(result)})", points, own, ("limit", "fires"))
+
+
+def _factors(result: WhatIfResult) -> str:
+    return "; the others are factors of it" if result.limit_is_expression else ""
 
 
 def _limits(result: WhatIfResult) -> str:

@@ -20,7 +20,7 @@ from fraud_rules.batch.whatif.evaluate import DraftFire, Fires, WhatIfWork, eval
 from fraud_rules.batch.whatif.figures import figures_of, find_labels, suggestions_of
 from fraud_rules.batch.whatif.fires_file import write_fires
 from fraud_rules.batch.whatif.labels import Labels
-from fraud_rules.batch.whatif.limit_grid import CountedLimits, grid_of
+from fraud_rules.batch.whatif.limit_grid import CountedLimits, grid_of, own_limit
 from fraud_rules.batch.whatif.place import FOLDER, report_name
 from fraud_rules.batch.whatif.result import (
     MOST_KEYS,
@@ -35,6 +35,7 @@ from fraud_rules.batch.whatif.result import (
 from fraud_rules.batch.whatif.variants import Variants, probe_of, variants_of
 from fraud_rules.codec.rules.sentence import rule_sentence
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.window.curve import depends_on_alerts
 from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid
 from fraud_rules.model.day import Day, days_between
 from fraud_rules.model.rule import Rule
@@ -49,7 +50,8 @@ __all__ = ["WhatIfQuery", "last_day", "save_result", "what_if"]
 class WhatIfQuery:
     """The question: a rule (a file, or an id in the log), and the first and last day of event time, inclusive.
 
-    `limits` are the limits to try. If empty, they are the quantiles of the aggregate. `labels` names a file of labels.
+    `limits` are the limits to try, or the factors of a limit that is an expression. If empty, they are the quantiles of
+    the aggregate, or some factors. `labels` names a file of labels.
     `fires` names the file to list each fire in. `alerts_per_day` and `precision` ask for suggestions of a limit.
     """
 
@@ -81,7 +83,7 @@ def what_if(
     variants = variants_of(draft, settings.limits, question.limits, windows=question.windows, log=log.entries)
     work = _work(question, manifest, archive, schema, settings, variants, found.labels)
     fires, counted = _evaluate(work, question)
-    shown = counted if question.limits else counted.shown(draft.limit, fires.transactions)
+    shown = counted if question.limits else counted.shown(own_limit(draft), fires.transactions)
     coverage = coverage_of(manifest, days)
     kept = sorted(fires.kept, key=lambda fire: fire.time_ms)
     if question.fires is not None:
@@ -115,10 +117,10 @@ def _evaluate(work: WhatIfWork, question: WhatIfQuery) -> tuple[Fires, CountedLi
     if not question.limits:
         declared = work.schema.field(variants.draft.aggregate_field or "")
         grid = grid_of(variants.draft, 0 if declared is None else declared.scale)
-        if not variants.share_evaluations:
+        if depends_on_alerts(variants.draft) and variants.draft.limit_expression is None:
             probe = replace(work, variants=probe_of(variants, grid), values=False)
             probed = evaluate_variants(probe, question.processes)
-            counted = CountedLimits(grid, probed.by_limit).shown(variants.draft.limit, probed.transactions)
+            counted = CountedLimits(grid, probed.by_limit).shown(own_limit(variants.draft), probed.transactions)
             grid = counted.limits
         work = replace(work, variants=replace(variants, limits=grid))
     fires = evaluate_variants(work, question.processes)

@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 from fraud_rules.engine.window.curve import depends_on_alerts
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.expressions.expression import Arithmetic, Constant, ExpressionType
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
@@ -25,7 +26,8 @@ _WINDOWS = (Decimal("0.25"), Decimal("0.5"), Decimal(2), Decimal(4))
 
 @dataclass(frozen=True, slots=True)
 class Variants:
-    """The draft with other `limits` (ascending) and other `windows_ms`.
+    """The draft with other `limits` (ascending) and other `windows_ms`. If the draft's limit is an expression, `limits`
+    are factors of it.
 
     `collection_changes` are the accepted records of lists and maps of the rule log. A transaction
     is evaluated with the lists and maps as of its append time.
@@ -39,7 +41,7 @@ class Variants:
     @property
     def share_evaluations(self) -> bool:
         """Whether the draft's evaluations give the result of all limits."""
-        return not depends_on_alerts(self.draft)
+        return not depends_on_alerts(self.draft) and self.draft.limit_expression is None
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -49,7 +51,7 @@ class Variants:
         """
         drafts = [
             self.draft,
-            *(replace(self.draft, limit=limit) for limit in (() if self.share_evaluations else self.limits)),
+            *(_with_limit(self.draft, limit) for limit in (() if self.share_evaluations else self.limits)),
             *(replace(self.draft, window=Window(window_ms)) for window_ms in self.windows_ms),
         ]
         return tuple(replace(rule, rule_id=i, state=RuleState.ACTIVE) for i, rule in enumerate(drafts, 1))
@@ -70,6 +72,14 @@ class Variants:
         """The fields that the rules use."""
         wanted = {ID_FIELD, TIME_FIELD, *self.draft.fields}
         return TransactionSchema(tuple(field for field in schema.fields if field.name in wanted))
+
+
+def _with_limit(draft: Rule, limit: Decimal) -> Rule:
+    """The draft with another limit, or with this factor of its expression."""
+    if draft.limit_expression is None:
+        return replace(draft, limit=limit)
+    factor = Constant(limit, ExpressionType.NUMBER)
+    return replace(draft, limit=Arithmetic(factor, "*", draft.limit_expression))
 
 
 def variants_of(

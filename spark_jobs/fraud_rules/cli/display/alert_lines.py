@@ -83,7 +83,10 @@ def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> t
     rule = alert["violatedRule"]
     severity = str(rule.get("severity", "alert"))
     value = Text(f"{_aggregate_name(rule)} {grouped(alert['triggeringValue'])}", "bold")
-    value.append(f" {_comparison(rule, alert.get('baseline'))}", "not bold")
+    value.append(
+        f" {_comparison({**rule, 'limit': alert.get('limit', rule.get('limit', ''))}, alert.get('baseline'))}",
+        "not bold",
+    )
     value.append(f" of {alert['windowCount']:,}", "not bold dim")
     remarks = Text()
     if alert["shadow"]:

@@ -8,6 +8,7 @@ from typing import Final
 from fraud_rules.codec.rules.members import MemberReader
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID
 from fraud_rules.model.aggregate import COMPARABLE, LEVELS, AggregateFunction
+from fraud_rules.model.expressions.expression import Expression
 from fraud_rules.model.rule import Baseline, Operator
 from fraud_rules.model.window import Window
 
@@ -30,7 +31,7 @@ def read_baseline(
     reader: MemberReader,
     function: AggregateFunction | None,
     operator: Operator | None,
-    limit: Decimal | None,
+    limit: Decimal | Expression | None,
     window: Window | None,
 ) -> Baseline | None:
     """Read the baseline of a rule with this function, operator, limit and window; None without a valid baseline."""
@@ -39,6 +40,8 @@ def read_baseline(
         return None
     if function is not None and function not in COMPARABLE:
         reader.reject("baseline", f"needs a rule with one of {', '.join(COMPARABLE)}, not {function}")
+    if isinstance(limit, Expression):
+        reader.reject("limit", "must be a number in a rule with a baseline, not an expression")
     baseline = _read(members)
     if baseline is not None and baseline.deviations:
         _check_deviations(reader, function, operator, limit)
@@ -77,14 +80,17 @@ def _read(members: MemberReader) -> Baseline | None:
 
 
 def _check_deviations(
-    reader: MemberReader, function: AggregateFunction | None, operator: Operator | None, limit: Decimal | None
+    reader: MemberReader,
+    function: AggregateFunction | None,
+    operator: Operator | None,
+    limit: Decimal | Expression | None,
 ) -> None:
     """Check the members of the rule that deviations restrict."""
     if function is not None and function not in LEVELS:
         reader.reject("baseline", f"has deviations, which need a rule with {', '.join(LEVELS)}, not {function}")
     if operator is not None and operator not in _ORDERED:
         reader.reject("limitOperatorType", f"must be one of {', '.join(_ORDERED)} with deviations, not {operator}")
-    if limit is not None and limit < 0:
+    if isinstance(limit, Decimal) and limit < 0:
         reader.reject("limit", "must not be negative with deviations")
 
 

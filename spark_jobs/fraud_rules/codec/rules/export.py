@@ -11,6 +11,7 @@ import yaml
 
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.codec.rules.members import MEMBERS
+from fraud_rules.codec.rules.numbers import decimal_of
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.rule import Baseline, Operator, Rule
 
@@ -56,24 +57,26 @@ def describe(rule: Rule) -> str:
     The pages have the same line (`ruleFormula` in format.ts); tests/corpus/rule_lines.json has cases for both.
     """
     of = "COUNT_FLINK" if rule.aggregates_ones else rule.aggregate_field or ", ".join(rule.unique)
-    limit = f"{rule.limit:f}" if rule.baseline is None else _compared_with(rule.baseline, rule.limit, rule.operator)
+    limit = rule.limit_text if rule.baseline is None else _compared_with(rule.baseline, rule.limit_text, rule.operator)
     condition = f"{rule.aggregate_function.value}({of}) {rule.operator.value} {limit}"
     keys = f"per {', '.join(rule.grouping)}" if rule.grouping else "over all transactions"
     sentence = f"{condition} in {rule.window.calendar_text or duration(rule.window.reach_ms)} {keys}"
     if rule.filter is not None:
         sentence += f" where {rule.filter}"
-    return sentence if rule.when is None else f"{sentence}, evaluated when {rule.when}"
+    if rule.when is not None:
+        sentence += f", evaluated when {rule.when}"
+    return sentence if rule.rollout is None else f"{sentence}, for {rule.rollout.percent} % of the keys"
 
 
-def _compared_with(baseline: Baseline, limit: Decimal, operator: Operator) -> str:
+def _compared_with(baseline: Baseline, limit: str, operator: Operator) -> str:
     """Describe the value with which a rule compares its aggregate: `3 x SUM(paymentAmount) of the 1 h before`."""
     before = f"of the {duration(baseline.window_ms)} before"
     of = "COUNT_FLINK" if baseline.aggregates_ones else baseline.aggregate_field or ""
     filtered = "" if baseline.filter is None else f" where {baseline.filter}"
     if baseline.deviations:
         sign = "+" if operator in (Operator.GREATER, Operator.GREATER_EQUAL) else "-"
-        return f"mean({of}) {sign} {limit:f} deviations {before}{filtered}"
-    return f"{limit:f} x {baseline.aggregate_function.value}({of}) {before}{filtered}"
+        return f"mean({of}) {sign} {limit} deviations {before}{filtered}"
+    return f"{limit} x {baseline.aggregate_function.value}({of}) {before}{filtered}"
 
 
 def duration(length_ms: int) -> str:
@@ -84,6 +87,8 @@ def duration(length_ms: int) -> str:
 
 def _text_line(document: Mapping[str, object]) -> str:
     lost = [name for name in _NOT_IN_TEXT if name in document]
+    if decimal_of(document.get("limit")) is None:
+        lost.append("an expression as its limit")
     if lost:
         has = f"rule {document['ruleId']} has {', '.join(lost)}"
         raise InputInvalid(f"{has}, which cannot be expressed in one line: export json or yaml")

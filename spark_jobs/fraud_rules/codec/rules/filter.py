@@ -9,24 +9,27 @@ executed as code. Its length, the depth of its parentheses and the number of its
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import Final
+from typing import Final, TypeVar
 
 from lark import Lark, Token
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from fraud_rules.codec.rules.condition_types import ConditionBuilder
-from fraud_rules.codec.rules.operand_types import LOOKUP_MEMBERS
+from fraud_rules.codec.rules.operand_types import LOOKUP_MEMBERS, Part
 from fraud_rules.errors import Reason, RuleRejected
+from fraud_rules.model.expressions.expression import Expression
 from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.safe_text import is_unprintable, quote
 
-__all__ = ["Predicate", "parse_filter"]
+__all__ = ["Predicate", "parse_filter", "parse_number"]
+
+Tree = TypeVar("Tree", bound=Expression)
 
 _GRAMMAR: Final = r"""
 ?start: or_expr
@@ -100,12 +103,28 @@ def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits, membe
     error, or all problems with names and types. The last trees stay in memory, because most revisions of a rule keep
     its filter.
     """
+    return _parse(text, schema, limits, member, ConditionBuilder.condition)
+
+
+@lru_cache(_REMEMBERED_FILTERS)
+def parse_number(text: str, schema: TransactionSchema, limits: RuleLimits, member: str) -> Expression:
+    """Parse an expression of a number, as `parse_filter` parses a condition."""
+    return _parse(text, schema, limits, member, ConditionBuilder.quantity)
+
+
+def _parse(
+    text: str,
+    schema: TransactionSchema,
+    limits: RuleLimits,
+    member: str,
+    build: Callable[[ConditionBuilder, Part], Tree | None],
+) -> Tree:
     excess = _excess(text, limits)
     if excess is not None:
         raise RuleRejected([Reason(member, excess)])
     builder = ConditionBuilder(schema, limits, lookups_allowed=member in LOOKUP_MEMBERS)
     try:
-        tree = builder.condition(builder.transform(_PARSER.parse(text)))
+        tree = build(builder, builder.transform(_PARSER.parse(text)))
     except UnexpectedInput as error:
         problems = [_where(error, text), *_unknown_names(text, builder)]
         raise RuleRejected([Reason(member, problem) for problem in problems]) from error

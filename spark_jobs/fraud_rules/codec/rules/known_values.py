@@ -16,7 +16,12 @@ __all__ = ["unknown_values"]
 def unknown_values(rule: Rule, schema: TransactionSchema) -> list[Reason]:
     """List the unknown texts by member. Such a rule is valid, but its condition may never be true."""
     past = None if rule.baseline is None else rule.baseline.filter
-    conditions = (("filter", rule.filter), ("when", rule.when), ("baseline.filter", past))
+    conditions = (
+        ("filter", rule.filter),
+        ("when", rule.when),
+        ("limit", rule.limit_expression),
+        ("baseline.filter", past),
+    )
     warnings: list[Reason] = []
     for member, condition in conditions:
         for name, text in () if condition is None else _texts(condition):

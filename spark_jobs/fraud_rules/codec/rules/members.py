@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import TypeVar
 
 from fraud_rules.codec.rules.collections.records import SOURCE_NAME
-from fraud_rules.codec.rules.filter import Predicate, parse_filter
+from fraud_rules.codec.rules.filter import parse_filter, parse_number
 from fraud_rules.codec.rules.json import UnusableNumber
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID, decimal_of, digits_of
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.aggregate import LEVELS, AggregateFunction, AggregateInput
 from fraud_rules.model.decision import MAX_WEIGHT, weight_of
+from fraud_rules.model.expressions.expression import Expression, FieldRef
 from fraud_rules.model.expressions.local_time import UTC_ZONE
+from fraud_rules.model.expressions.predicate import Predicate
+from fraud_rules.model.expressions.rollout import ALL_KEYS, Rollout
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Operator, RuleAction
 from fraud_rules.model.schema import TransactionSchema
@@ -44,6 +47,7 @@ MEMBERS = (
     "filter",
     "when",
     "baseline",
+    "rolloutPercent",
     "name",
     "description",
     "severity",
@@ -185,16 +189,18 @@ class MemberReader:
         """`limitOperatorType`, by symbol or name."""
         return self.choice("limitOperatorType", _OPERATORS, required=True)
 
-    def limit(self) -> Decimal | None:
-        """`limit` as an exact number without an exponent and without a negative zero. It may be a number or a
-        string."""
+    def limit(self) -> Decimal | Expression | None:
+        """`limit` as an exact number without an exponent and without a negative zero, which may be text; or the
+        expression of a text that is no number."""
         value = self._document.get("limit")
         if value is None:
             self.reject("limit", "is required")
             return None
         number = decimal_of(value)
+        if number is None and isinstance(value, str) and value.strip():
+            return self._parsed("limit", value, parse_number)
         if number is None:
-            self.reject("limit", f"must be a decimal number, not {describe_value(value)}")
+            self.reject("limit", f"must be a decimal number or an expression, not {describe_value(value)}")
         elif digits_of(number) > self._limits.max_limit_digits:
             self.reject("limit", f"has more than {self._limits.max_limit_digits} digits")
         else:
@@ -259,13 +265,25 @@ class MemberReader:
 
     def _predicate(self, name: str) -> Predicate | None:
         text = self._text(name)
-        if text is None:
-            return None
+        return None if text is None else self._parsed(name, text, parse_filter)
+
+    def _parsed(self, name: str, text: str, parse: Callable[[str, TransactionSchema, RuleLimits, str], T]) -> T | None:
         try:
-            return parse_filter(text, self._schema, self._limits, self._within + name)
+            return parse(text, self._schema, self._limits, self._within + name)
         except RuleRejected as rejected:
             self._reasons.extend(rejected.reasons)
             return None
+
+    def rollout(self, rule_id: int | None, grouping: tuple[str, ...] | None) -> Rollout | None:
+        """`rolloutPercent`, from 1 to 100, for the keys of a rule; None for all keys."""
+        percent = self.integer("rolloutPercent", 1, ALL_KEYS)
+        if percent is None or rule_id is None or grouping is None:
+            return None
+        if not grouping:
+            self.reject("rolloutPercent", "needs groupingKeyNames, because it selects a share of the keys")
+        fields = [field for name in grouping if (field := self._schema.field(name))]
+        key = tuple(FieldRef(each.name, each.type, each.scale, each.precision) for each in fields)
+        return None if percent == ALL_KEYS else Rollout(rule_id, percent, key)
 
     def check_reach(self, reach_ms: int) -> None:
         """Check that window and baseline together are not longer than the longest window."""

@@ -14,7 +14,15 @@ __all__ = ["MAX_RULE_ID", "WHOLE_NUMBERS", "decimal_of", "digits_of", "readable_
 
 MAX_RULE_ID: Final = 2**63 - 1
 
-WHOLE_NUMBERS: Final = ("ruleId", "windowMinutes", "windowSeconds", "cooldownSeconds", "minCount", "weight")
+WHOLE_NUMBERS: Final = (
+    "ruleId",
+    "windowMinutes",
+    "windowSeconds",
+    "cooldownSeconds",
+    "minCount",
+    "weight",
+    "rolloutPercent",
+)
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,64}(\.[0-9]{1,64})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 

@@ -50,7 +50,7 @@ __all__ = [
     "with_type_in_brackets",
 ]
 
-LOOKUP_MEMBERS: Final = ("when",)
+LOOKUP_MEMBERS: Final = ("when", "limit")
 """The members of a rule whose expressions may look values up in lists and maps."""
 
 USES_OF_BOOLEANS: Final = (
@@ -231,6 +231,14 @@ class OperandBuilder(Transformer_NonRecursive[Token, Part]):
         return lookup
 
     # Types of operands
+
+    def quantity(self, part: Part) -> Expression | None:
+        """The part as a number; None with a problem."""
+        node, at = part
+        if node is not None and node.kind is not ExpressionType.NUMBER:
+            self._problem(f"{with_type(node)}; a number is required here", at)
+            return None
+        return node
 
     def _number_for(self, sign: str, part: Part) -> Expression | None:
         node, at = part

@@ -27,7 +27,7 @@ _UNITS_MS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_00
 
 
 def rule_sentence(rule: Rule, schema: TransactionSchema) -> str:
-    """Describe a rule in one to three sentences: its condition, its filter, and the payments at which it is
+    """Describe a rule in one to four sentences: its condition, its filter, and the payments and keys for which it is
     evaluated."""
     words = _Words(schema)
     verb = "Alert and restrict" if rule.action is RuleAction.RESTRICT else "Alert"
@@ -42,6 +42,8 @@ def rule_sentence(rule: Rule, schema: TransactionSchema) -> str:
         sentences.append(f"Only payments where {rule.filter} count.")
     if rule.when is not None:
         sentences.append(f"Evaluated at payments where {rule.when}.")
+    if rule.rollout is not None:
+        sentences.append(f"Evaluated for {rule.rollout.percent} % of the keys.")
     return " ".join(sentences)
 
 
@@ -52,7 +54,7 @@ class _Words:
         self._schema = schema
 
     def condition(self, rule: Rule) -> str:
-        comparison = f"{_COMPARISONS[rule.operator]} {grouped(f'{rule.limit:f}')}"
+        comparison = f"{_COMPARISONS[rule.operator]} {grouped(rule.limit_text)}"
         counted = self._counted(rule.aggregate_function, rule.unique)
         if counted is not None:
             return f"{comparison} {counted}"
@@ -62,7 +64,7 @@ class _Words:
     def compared(self, rule: Rule, baseline: Baseline) -> str:
         """The aggregate and the value of the past with which a rule compares it."""
         value = _with_article(self._value(rule.aggregate_function, rule.aggregate_field, rule.unique))
-        comparison = f"{_COMPARISONS[rule.operator]} {grouped(f'{rule.limit:f}')}"
+        comparison = f"{_COMPARISONS[rule.operator]} {grouped(rule.limit_text)}"
         past = self._value(baseline.aggregate_function, baseline.aggregate_field, ())
         before = f"of the {_length(baseline.window_ms)} before"
         if baseline.deviations:

@@ -19,6 +19,7 @@ from fraud_rules.model.expressions.expression import Arithmetic, Constant, Expre
 from fraud_rules.model.expressions.functions import FUNCTIONS, FunctionCall
 from fraud_rules.model.expressions.lookups import ListMembership, MapLookup
 from fraud_rules.model.expressions.predicate import And, Comparison, Membership, Not, Or
+from fraud_rules.model.expressions.rollout import Rollout
 from fraud_rules.model.rule import Baseline, Rule
 from fraud_rules.model.ruleset import RuleInForce
 from fraud_rules.model.window import Window
@@ -35,11 +36,14 @@ _SQUARE_TOTALS_NS: Final = 20
 _EXTREME_NS: Final = 80
 _DISTINCT_NS: Final = 300
 _BASELINE_NS: Final = 40
+_OWN_LIMIT_NS: Final = 80
+"""The limit of each row in the form in which the kernel compares with it, for a limit that is an expression."""
 
 _COMPARISON_NS: Final = 20
 _FIELD_COMPARISON_NS: Final = 30
 _LITERAL_NS: Final = 2
 _LOOKUP_NS: Final = 100
+_ROLLOUT_NS: Final = 500
 _ARITHMETIC_NS: Final = 5
 _DIVISION_NS: Final = 10
 
@@ -128,7 +132,8 @@ def _evaluation_ns(rule: Rule) -> int:
     """The work that no other rule shares. A paused rule is not evaluated, but its rows and totals are kept."""
     if not rule.evaluated:
         return 0
-    return rule.aggregate_function.traits.evaluation_ns + (0 if rule.baseline is None else _BASELINE_NS)
+    own_limit_ns = 0 if rule.limit_expression is None else _OWN_LIMIT_NS
+    return rule.aggregate_function.traits.evaluation_ns + own_limit_ns + (0 if rule.baseline is None else _BASELINE_NS)
 
 
 def _shared_parts(rule: Rule) -> Iterator[tuple[_Part, int]]:
@@ -136,8 +141,10 @@ def _shared_parts(rule: Rule) -> Iterator[tuple[_Part, int]]:
     fields = rule.grouping
     yield ("grouping", fields), GROUPING_NS
     yield ("window", fields, rule.window), _window_ns(rule.window)
-    if rule.when is not None:
-        yield ("condition", fields, rule.when), _expression_ns(rule.when)
+    if rule.selection is not None:
+        yield ("condition", fields, rule.selection), _expression_ns(rule.selection)
+    if rule.limit_expression is not None:
+        yield ("limit", fields, rule.limit_expression), _expression_ns(rule.limit_expression)
     if aggregate_of(rule).is_distinct:
         yield ("distinct", fields, rule.filter, rule.window, rule.unique), _DISTINCT_NS
     yield from _source_parts(fields, rule, rule.window)
@@ -186,6 +193,8 @@ def _own_ns(expression: Expression) -> int:
             return _FIELD_COMPARISON_NS
         case ListMembership() | MapLookup():
             return _LOOKUP_NS
+        case Rollout():
+            return _ROLLOUT_NS
         case _:
             return _COMPARISON_NS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fraud_rules.engine.state.rule_sample import RuleSample
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import Ints
-from fraud_rules.engine.window.plan import GroupingPlan, Measures
+from fraud_rules.engine.window.plan import GroupingPlan, Measures, RowLimit
 from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -22,10 +22,17 @@ __all__ = ["PredicateMasks", "calendar_starts", "event_rows", "filter_masks", "n
 
 class PredicateMasks(NamedTuple):
     """The results of all filters, then all conditions: `passes` uint8[n, 1 + filters + conditions], whose first column
-    is 1 for all rows, and `counts`, the rows that pass, by column."""
+    is 1 for all rows, and `counts`, the rows that pass, by column. `limits` has the values of each of the plan's limits
+    that are expressions, unscaled, for n rows."""
 
     passes: NDArray[np.uint8]
     counts: Sequence[int]
+    limits: Sequence[Column] = ()
+
+    def between(self, start: int, end: int) -> PredicateMasks:
+        """The results for the rows [start, end), with the counts of all rows."""
+        rows: Any = slice(start, end)
+        return PredicateMasks(self.passes[rows], self.counts, [each.take(rows) for each in self.limits])
 
 
 def event_rows(batch: TransactionBatch, schema: TransactionSchema) -> Ints:
@@ -65,8 +72,19 @@ def filter_masks(measures: Measures, columns: Mapping[str, Column], n: int) -> N
 def predicate_masks(
     plan: GroupingPlan, columns: Mapping[str, Column], n: int, sample: RuleSample | None = None
 ) -> PredicateMasks:
-    """Evaluate all filters, then all conditions, for n rows. The sample receives the CPU time of each."""
-    return _masks((*plan.measures.filters, *plan.conditions), columns, n, sample)
+    """Evaluate all filters, then all conditions, then all limits, for n rows. The sample receives the CPU time of
+    each."""
+    masks = _masks((*plan.measures.filters, *plan.conditions), columns, n, sample)
+    return masks._replace(limits=[_limit_values(each, columns, n, sample) for each in plan.limits])
+
+
+def _limit_values(limit: RowLimit, columns: Mapping[str, Column], n: int, sample: RuleSample | None) -> Column:
+    began = 0 if sample is None else time.thread_time_ns()
+    column = limit.expression.evaluate(columns, n)
+    valid = None if column.valid is None else np.broadcast_to(column.valid, n)
+    if sample is not None:
+        sample.limits_ns.append(time.thread_time_ns() - began)
+    return Column(np.broadcast_to(column.values, n), valid, None)
 
 
 def _masks(

@@ -16,8 +16,15 @@ from numpy.typing import NDArray
 
 from fraud_rules.engine.state.arrays import Arrays
 from fraud_rules.engine.state.displaced_rows import DisplacedRows
-from fraud_rules.engine.state.event_rows import calendar_starts, event_rows, filter_masks, predicate_masks
+from fraud_rules.engine.state.event_rows import (
+    PredicateMasks,
+    calendar_starts,
+    event_rows,
+    filter_masks,
+    predicate_masks,
+)
 from fraud_rules.engine.state.plans import PLANS, shared_measures
+from fraud_rules.engine.state.row_limits import row_limits
 from fraud_rules.engine.state.rule_sample import NOT_TIMED, RuleSample
 from fraud_rules.engine.state.spent import Horizon, find_spent
 from fraud_rules.engine.state.strings import StringTable
@@ -63,12 +70,14 @@ class Marks:
 class AcceptResult:
     """The results for n rows: `outcomes` int8[n] of ROW_*, `lateness_ms` int64[n] (0 unless late), and `output`
     int64[m, O_WIDTH] with a row of O_* for each alert and suppressed alert, or for each evaluation with `explain`.
-    `marks` has the marks that the alerts and suppressed alerts have changed; None without such alerts."""
+    `marks` has the marks that the alerts and suppressed alerts have changed; None without such alerts. `limits` has the
+    values of the plan's limits that are expressions, unscaled, for n rows."""
 
     outcomes: NDArray[np.int8]
     lateness_ms: Ints
     output: Ints
     marks: Marks | None
+    limits: Sequence[Column]
 
 
 class GroupingState:
@@ -170,26 +179,26 @@ class GroupingState:
         progress: TaskProgress = UNREPORTED,
         sample: RuleSample | None = None,
         events: Ints | None = None,
-        passes: NDArray[np.uint8] | None = None,
+        masks: PredicateMasks | None = None,
     ) -> AcceptResult:
         """Accept the n rows of the batch in their order, and evaluate them.
 
         `versions` int64[n] holds, for each row, the index of the grouping's version among the versions of the plan.
         With `explain`, the output has every evaluation, otherwise only alerts and suppressed alerts. `sample` receives
-        the CPU time of the rules. `events` and `passes` are those of `event_rows` and `predicate_masks` for the rows,
+        the CPU time of the rules. `events` and `masks` are those of `event_rows` and `predicate_masks` for the rows,
         if the caller has them.
         """
         self._refresh()
         self._prepare_for(plan)
-        if passes is None:
-            passes = predicate_masks(plan, batch.columns, len(batch)).passes
-        return self._advance(batch, versions, passes, plan, max_out_of_orderness_ms, explain, progress, sample, events)
+        if masks is None:
+            masks = predicate_masks(plan, batch.columns, len(batch))
+        return self._advance(batch, versions, masks, plan, max_out_of_orderness_ms, explain, progress, sample, events)
 
     def _advance(
         self,
         batch: TransactionBatch,
         versions: Ints,
-        passes: NDArray[np.uint8],
+        masks: PredicateMasks,
         plan: GroupingPlan,
         max_out_of_orderness_ms: int,
         explain: bool,
@@ -212,8 +221,9 @@ class GroupingState:
         every, timings = (0, NOT_TIMED) if sample is None else (sample.every, sample.timings)
         displaced = DisplacedRows(self._view)
         start, done, end = 0, 0, min(n, _ROWS_PER_CALL)
+        limits = row_limits(plan.rules, plan.limits, masks.between(done, end).limits, end)
         while True:
-            arrivals = Arrivals(rows[:end], passes[:end], versions[:end], starts[:end])
+            arrivals = Arrivals(rows[:end], masks.passes[:end], versions[:end], starts[:end], limits, done)
             results = ResultArrays(
                 outcomes, lateness_ms, self._output, lefts, shared, ahead, self._limbs, every, timings
             )
@@ -246,8 +256,10 @@ class GroupingState:
                 if len(self._output) > _OUTPUT_ROWS:
                     self._output = np.empty((_OUTPUT_ROWS, at.O_WIDTH), dtype=np.int64)
                 fired = output[output[:, at.O_FIRED] != at.FIRED_NO] if explain else output
-                return AcceptResult(outcomes, lateness_ms, output, self._changed_marks(rows, fired, plan))
+                marks = self._changed_marks(rows, fired, plan)
+                return AcceptResult(outcomes, lateness_ms, output, marks, masks.limits)
             end = min(n, end + _ROWS_PER_CALL)
+            limits = row_limits(plan.rules, plan.limits, masks.between(done, end).limits, end - done)
 
     def _grow(self, need: int, horizon: Horizon, rows: int) -> bool:
         """Make room in the array that the kernel needs for the remaining `rows` of the batch: free the space of expired
@@ -350,8 +362,8 @@ class GroupingState:
         n = len(batch)
         if n:
             plan = storing_plan(self._view.measures)
-            passes = filter_masks(plan.measures, batch.columns, n)
-            result = self._advance(batch, np.zeros(n, dtype=np.int64), passes, plan, at.FOREVER_MS, False, UNREPORTED)
+            masks = PredicateMasks(filter_masks(plan.measures, batch.columns, n), ())
+            result = self._advance(batch, np.zeros(n, dtype=np.int64), masks, plan, at.FOREVER_MS, False, UNREPORTED)
             if np.isin(result.outcomes, (at.ROW_DUPLICATE, at.ROW_CONFLICTING_DUPLICATE)).any():
                 return False
             self._view.state.events[self.retained_rows - n : self.retained_rows, at.E_SEQ] = numbers

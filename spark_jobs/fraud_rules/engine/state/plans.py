@@ -20,7 +20,7 @@ import numpy as np
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import KIND_RESET, aggregate_of
 from fraud_rules.engine.window.bundles import Ints, RuleArrays
-from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, compile_plan
+from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, RowLimit, compile_plan
 from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.ruleset import GroupingInForce, RuleInForce
 from fraud_rules.model.schema import TransactionSchema
@@ -48,8 +48,8 @@ _TREES: Final = 1 << 20
 class _CompiledRule:
     """A rule as `_WORDS` int64: the rows of R_* and B_*, the ratio, the scale and the limit.
 
-    R_WHEN is the number of its condition among those of its `_RuleTable`, plus one; 0 without a condition. R_SHARED
-    identifies the aggregate, plus one; 0 for an aggregate that no other rule shares.
+    R_WHEN is the number of its condition among those of its `_RuleTable`, plus one; 0 without a condition. R_LIMIT is
+    that of its limit; 0 for a literal. R_SHARED identifies the aggregate, plus one; 0 if no other rule shares it.
     """
 
     in_force: RuleInForce
@@ -64,6 +64,7 @@ class _RuleTable:
     schema: TransactionSchema
     rules: dict[int, _CompiledRule] = field(default_factory=dict)
     conditions: dict[Predicate, int] = field(default_factory=dict)
+    limits: dict[RowLimit, int] = field(default_factory=dict)
 
     def compile(self, like: GroupingInForce, rules: Sequence[RuleInForce]) -> bool:
         """Compile the rules that are not compiled yet. Returns False if they need other measures."""
@@ -71,7 +72,7 @@ class _RuleTable:
         if not new:
             return True
         if len(self.rules) + len(new) > 2 * len(rules) + _SPARE:
-            self.rules, self.conditions, new = {}, {}, list(rules)
+            self.rules, self.conditions, self.limits, new = {}, {}, {}, list(rules)
         plan = compile_plan([replace(like, rules=tuple(new))], self.schema, self.measures)
         if plan.measures != self.measures:
             return False
@@ -84,8 +85,10 @@ class _RuleTable:
         arrays = plan.rules
         rows = arrays.rows.copy()
         for row, each in zip(rows, plan.in_force, strict=True):
-            when = each.rule.when
+            when = each.rule.selection
             row[at.R_WHEN] = 0 if when is None else 1 + self.conditions.setdefault(when, len(self.conditions))
+            limit = row[at.R_LIMIT]
+            row[at.R_LIMIT] = 1 + self.limits.setdefault(plan.limits[limit], len(self.limits)) if limit >= 0 else 0
             row[at.R_SHARED] = 1 + _aggregate_number(row) if aggregate_of(each.rule).is_shared else 0
         ratios = arrays.ratios.view(np.int64).reshape(-1, 1)
         parts = [rows, arrays.baselines, ratios, arrays.scales.view(np.int64), arrays.limits.view(np.int64)]
@@ -100,6 +103,7 @@ class _RuleTable:
         rows = words[:, : at.R_WIDTH].copy()
         scales, limits = words[:, _SCALE_AT:_LIMIT_AT].copy(), words[:, _LIMIT_AT:].copy()
         shared = _renumbered(rows[:, at.R_SHARED])
+        limits_used = _renumbered(rows[:, at.R_LIMIT], otherwise=-1)
         resets = np.unique(rows[rows[:, at.R_KIND] == KIND_RESET, at.R_RULE])
         arrays = RuleArrays(
             starts=np.cumsum([0, *(len(version.rules) for version in versions)], dtype=np.int64),
@@ -107,12 +111,15 @@ class _RuleTable:
             rows=rows,
             baselines=words[:, _BASELINE_AT:_RATIO_AT].copy(),
             shared=len(shared),
+            row_limits=len(limits_used),
             resets=resets,
             ratios=words[:, _RATIO_AT].copy().view(np.float64),
             scales=scales.view(np.uint64),
             limits=limits.view(np.uint64),
         )
-        return GroupingPlan(self.measures, self._number_conditions(rows), arrays, tuple(in_force))
+        known = tuple(self.limits)
+        row_limits = tuple(known[number - 1] for number in limits_used.tolist())
+        return GroupingPlan(self.measures, self._number_conditions(rows), row_limits, arrays, tuple(in_force))
 
     def _number_conditions(self, rows: Ints) -> tuple[Predicate, ...]:
         """Set R_WHEN of a plan's rows, and return the plan's conditions."""
@@ -130,10 +137,12 @@ def _aggregate_number(row: Ints) -> int:
     return int((row[at.R_KIND] * _TREES + row[at.R_TREE] + row[at.R_DISTINCT]) * _TREES + row[at.R_WINDOW])
 
 
-def _renumbered(numbers: Ints) -> Ints:
-    """Replace the positive numbers by 0, 1, 2, ... in place. Returns the distinct positive numbers, sorted."""
+def _renumbered(numbers: Ints, otherwise: int = 0) -> Ints:
+    """Replace the positive numbers by 0, 1, 2, ... in place, and all others. Returns the distinct positive numbers,
+    sorted."""
     positive = numbers > 0
     used, places = np.unique(numbers[positive], return_inverse=True)
+    numbers[~positive] = otherwise
     numbers[positive] = places
     return used
 

@@ -25,13 +25,14 @@ NOT_TIMED: Final = np.empty((0, 2), dtype=np.int64)
 class RuleSample:
     """Collects the CPU time of the rules of a plan while a grouping state accepts a run of rows.
 
-    The kernel times evaluations in cycles, at each row whose number is a multiple of `every`. Predicates and alerts are
-    timed for all rows, in ns of the thread's CPU time.
+    The kernel times evaluations in cycles, at each row whose number is a multiple of `every`. Predicates, limits and
+    alerts are timed for all rows, in ns of the thread's CPU time.
     """
 
     timings: NDArray[np.int64]
     every: int
     predicates_ns: list[int] = field(default_factory=list)
+    limits_ns: list[int] = field(default_factory=list)
     alerts_ns: dict[int, int] = field(default_factory=dict)
 
     @classmethod
@@ -58,11 +59,18 @@ class RuleSample:
         users += np.bincount(used[apart, 1], minlength=len(own))
         shares = own / np.maximum(users, 1)
         predicates = shares[used[:, 0]] + np.where(apart, shares[used[:, 1]], 0.0)
+        limits = self._limit_shares(plan.rules.rows[timed, at.R_LIMIT])
         cycles = self.timings[timed, 0] / self.timings[timed, 1]
         evaluations = np.maximum(cycles - timing_cycles, 0) * ns_per_cycle
         found = []
         for place, rule in enumerate(timed.tolist()):
-            whole_run_ns = predicates[place] + self.alerts_ns.get(rule, 0)
+            whole_run_ns = predicates[place] + limits[place] + self.alerts_ns.get(rule, 0)
             cost_ns = float(evaluations[place] + whole_run_ns / rows)
             found.append(RuleCost(plan.in_force[rule].version, round(cost_ns, 1), rows))
         return found
+
+    def _limit_shares(self, used: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The time of the limits of rules, which share it equally. `used` has R_LIMIT of each rule."""
+        own = np.array([0, *self.limits_ns], dtype=np.float64)
+        shares: NDArray[np.float64] = own[used + 1] / np.bincount(used + 1, minlength=len(own))[used + 1]
+        return shares

@@ -33,6 +33,7 @@ from fraud_rules.engine.window.layout import (
     TOTAL_SQUARE_3,
 )
 from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.expressions.unscaled import unscaled_text
 from fraud_rules.model.rule import Baseline, Rule
 
 __all__ = ["SQUARES", "SUMS", "Aggregate", "aggregate_of", "baseline_value"]
@@ -64,19 +65,19 @@ Renderer: TypeAlias = Callable[[Sequence[int], int], str]
 
 
 def _render_exact(row: Sequence[int], scale: int) -> str:
-    return _decimal_text(_total(row), scale)
+    return unscaled_text(_total(row), scale)
 
 
 def _render_average(row: Sequence[int], scale: int) -> str:
     average = _divide(_total(row) * 10**_RATIO_DECIMALS, row[O_VALUES] * 10**scale)
-    return _decimal_text(average, _RATIO_DECIMALS)
+    return unscaled_text(average, _RATIO_DECIMALS)
 
 
 def _render_deviation(row: Sequence[int], scale: int) -> str:
     n, total = row[O_VALUES], _total(row)
     squares = sum(row[O_SQUARE + k] << (32 * k) for k in range(4))
     spread = (n * squares - total * total) * 10 ** (2 * _RATIO_DECIMALS)
-    return _decimal_text(_divide_root(spread, n * 10**scale), _RATIO_DECIMALS)
+    return unscaled_text(_divide_root(spread, n * 10**scale), _RATIO_DECIMALS)
 
 
 def _render_one(row: Sequence[int], scale: int) -> str:
@@ -152,7 +153,7 @@ def baseline_value(rule: Rule, row: Sequence[int], scale: int) -> str:
         value, parts = value * rule.window.reach_ms, parts * baseline.window_ms
     elif baseline.aggregate_function is AggregateFunction.AVG:
         parts *= row[O_BASE_VALUES]
-    return _decimal_text(_divide(value * 10**_RATIO_DECIMALS, parts), _RATIO_DECIMALS)
+    return unscaled_text(_divide(value * 10**_RATIO_DECIMALS, parts), _RATIO_DECIMALS)
 
 
 def _total(row: Sequence[int]) -> int:
@@ -172,12 +173,3 @@ def _divide_root(square: int, denominator: int) -> int:
     floor = isqrt(square // denominator**2)
     middle = (2 * floor + 1) ** 2 * denominator**2
     return floor + (4 * square > middle or (4 * square == middle and floor % 2 == 1))
-
-
-def _decimal_text(unscaled: int, scale: int) -> str:
-    """The decimal unscaled * 10**-scale without exponent and trailing zeros."""
-    if scale == 0:
-        return str(unscaled)
-    digits = str(abs(unscaled)).rjust(scale + 1, "0")
-    text = f"{digits[:-scale]}.{digits[-scale:]}".rstrip("0").rstrip(".")
-    return f"-{text}" if unscaled < 0 else text

@@ -89,6 +89,8 @@ class RuleArrays(NamedTuple):
     """[rule, B_*]; zeros for a rule without a baseline."""
     shared: int
     """The number of different values in R_SHARED."""
+    row_limits: int
+    """The number of different values in R_LIMIT, without -1."""
     resets: Ints
     """Incarnations of the COUNT_WITH_RESET rules of any version."""
     ratios: NDArray[np.float64]
@@ -110,6 +112,9 @@ class Arrivals(NamedTuple):
     """Per row, the plan's version that evaluates it."""
     calendar_starts: Ints
     """Per row and calendar window, its start in epoch ms; NONE: the row has no such window."""
+    limits: RuleArrays
+    """Per row from `limits_from` on, then per R_LIMIT: a rule with the limit of that row (see `state.row_limits`)."""
+    limits_from: int
 
 
 class ResultArrays(NamedTuple):

@@ -7,7 +7,7 @@ values, and for STDDEV also the four limbs of the sum of squares.
 from __future__ import annotations
 
 from fraud_rules.engine.window.aggregates import KIND_AVG, KIND_COUNT, KIND_DISTINCT, KIND_RESET, KIND_STDDEV
-from fraud_rules.engine.window.bundles import Ints, RuleArrays
+from fraud_rules.engine.window.bundles import Arrivals, Ints, RuleArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.exact import Limbs, sign_of_average, sign_of_deviation
 from fraud_rules.engine.window.layout import (
@@ -21,6 +21,7 @@ from fraud_rules.engine.window.layout import (
     R_FROM_HIGH,
     R_FROM_LOW,
     R_KIND,
+    R_LIMIT,
     R_LIMIT_NEGATIVE,
     R_NEGATE,
     R_OPERATOR,
@@ -45,6 +46,27 @@ def is_met(
     if kind == KIND_STDDEV:
         return holds(rules.rows[r, R_OPERATOR], _deviation_sign(rules, r, scratch, high, low, n, s0, s1, s2, s3))
     return _in_interval(high, low, rules.rows, r)
+
+
+@compiled
+def is_met_at(
+    arrivals: Arrivals,
+    rules: RuleArrays,
+    i: int,
+    r: int,
+    scratch: Limbs,
+    high: int,
+    low: int,
+    n: int,
+    s0: int,
+    s1: int,
+    s2: int,
+    s3: int,
+) -> bool:
+    """Whether rule r's condition holds with the limit of row i."""
+    place = (i - arrivals.limits_from) * rules.row_limits + rules.rows[r, R_LIMIT]
+    met: bool = is_met(arrivals.limits, place, scratch, high, low, n, s0, s1, s2, s3)
+    return met
 
 
 @inlined

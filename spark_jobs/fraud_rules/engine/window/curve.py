@@ -49,8 +49,8 @@ class LimitCurve:
     """The alerts of a rule with each of `limits`, by class of the transaction."""
 
     def __init__(self, rule: Rule, limits: Sequence[Decimal], schema: TransactionSchema, classes: int = 1) -> None:
-        """`limits` ascend. `when` of the rule has no effect, because its evaluations already satisfy it."""
-        plain = replace(rule, when=None, state=RuleState.ACTIVE)
+        """`limits` ascend. The rule's selection has no effect, because its evaluations already satisfy it."""
+        plain = replace(rule, when=None, rollout=None, state=RuleState.ACTIVE)
         parts = _PARTS.get(rule.operator, ((rule.operator, 1),)) if limits else ()
         self._parts = [(_compiled(replace(plain, operator=each), limits, schema), sign) for each, sign in parts]
         self._limbs: Limbs = np.empty((SCRATCH_ROWS, WIDE), dtype=np.uint64)

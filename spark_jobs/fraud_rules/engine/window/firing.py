@@ -5,7 +5,7 @@ from __future__ import annotations
 from fraud_rules.engine.window.aggregates import KIND_RESET, KIND_STDDEV
 from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
-from fraud_rules.engine.window.condition import is_met
+from fraud_rules.engine.window.condition import is_met, is_met_at
 from fraud_rules.engine.window.hash_tables import ensure_mark
 from fraud_rules.engine.window.key_rows import opening
 from fraud_rules.engine.window.layout import (
@@ -35,6 +35,7 @@ from fraud_rules.engine.window.layout import (
     P_TIME,
     R_COOLDOWN,
     R_KIND,
+    R_LIMIT,
     R_RULE,
     R_WINDOW,
     S_BASE,
@@ -65,7 +66,10 @@ def conclude(
 ) -> None:
     """Conclude the evaluation of rule r for row i: `count` rows and `values` values in the window, the aggregate
     (high << 32) + low, and the limbs of a sum of squares."""
-    met = is_met(rules, r, results.limbs, high, low, values, s0, s1, s2, s3)
+    if rules.rows[r, R_LIMIT] < 0:
+        met = is_met(rules, r, results.limbs, high, low, values, s0, s1, s2, s3)
+    else:
+        met = is_met_at(arrivals, rules, i, r, results.limbs, high, low, values, s0, s1, s2, s3)
     window = rules.rows[r, R_WINDOW]
     at = report(
         state, measures, rules, arrivals, results, explain, i, r, slot, window, time, met, count, values, high, low

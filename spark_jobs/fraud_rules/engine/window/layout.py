@@ -99,7 +99,8 @@ R_NEGATE = 16
 R_MODE = 17  # MODE_*
 R_SHARED = 18  # rules with the same number have the same aggregate: extremes and distinct values
 R_WHEN = 19  # column of `Arrivals.passes`: the rows that the rule evaluates. Without `when` it is R_FILTER
-R_WIDTH = 20
+R_LIMIT = 20  # the number of its limit among those of a row (`Arrivals.limits`); -1: the limit is a literal
+R_WIDTH = 21
 
 MODE_PAUSED = 0
 MODE_PLAIN = 1

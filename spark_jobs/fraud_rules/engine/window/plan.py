@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -20,8 +21,9 @@ from numpy.typing import NDArray
 
 from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.engine.window import layout as at
-from fraud_rules.engine.window.aggregates import KIND_RESET, SQUARES, SUMS, aggregate_of
+from fraud_rules.engine.window.aggregates import KIND_RESET, SQUARES, SUMS, Aggregate, aggregate_of
 from fraud_rules.engine.window.bundles import RuleArrays
+from fraud_rules.model.expressions.expression import Expression
 from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.limits import UNBOUNDED
 from fraud_rules.model.rule import Baseline, Operator, Rule, RuleState
@@ -29,7 +31,10 @@ from fraud_rules.model.ruleset import GroupingInForce, RuleInForce
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.window import Window
 
-_OPERATORS = {
+FAR: Final = 1 << 93
+"""Larger than the sum of any 2**29 int64 values. The ends of firing intervals are clamped to it."""
+
+OPERATORS: Final = {
     Operator.EQUAL: at.OP_EQ,
     Operator.NOT_EQUAL: at.OP_NE,
     Operator.GREATER_EQUAL: at.OP_GE,
@@ -37,8 +42,6 @@ _OPERATORS = {
     Operator.GREATER: at.OP_GT,
     Operator.LESS: at.OP_LT,
 }
-_FAR = 1 << 93
-"""Larger than the sum of any 2**29 int64 values. The ends of firing intervals are clamped to it."""
 
 Item = TypeVar("Item", bound=Hashable)
 Total = tuple[int, int, int]  # TOTAL_*, filter, column of `events`
@@ -112,7 +115,27 @@ class Measures:
         return _array(rows, 3 + width)
 
 
+def limbs_of(value: int) -> NDArray[np.uint64]:
+    """A non-negative integer as LIMBS words of 32 bits, lowest first."""
+    return np.array([(value >> (32 * k)) & 0xFFFF_FFFF for k in range(at.LIMBS)], dtype=np.uint64)
+
+
 NO_MEASURES = Measures((), (), (), (), ())
+_NO_LIMIT: _CompiledLimit = (0.0, limbs_of(1), limbs_of(0))
+"""In place of a limit that each row has for itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowLimit:
+    """The limit of a rule that is an expression, and what else its comparison depends on.
+
+    `scale` is the number of digits after the point of the aggregated field.
+    """
+
+    expression: Expression
+    operator: Operator
+    aggregate: Aggregate
+    scale: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +144,17 @@ class GroupingPlan:
 
     measures: Measures
     conditions: tuple[Predicate, ...]
-    """The distinct `when` predicates of the rules. Their masks follow those of the filters (see R_WHEN)."""
+    """The distinct selections of the rules. Their masks follow those of the filters (see R_WHEN)."""
+    limits: tuple[RowLimit, ...]
+    """The distinct limits that are expressions (see R_LIMIT)."""
     rules: RuleArrays
     in_force: tuple[RuleInForce, ...] = field(repr=False)
     """The rule of each row of `rules.rows`."""
+
+    @property
+    def judged(self) -> tuple[Expression, ...]:
+        """The expressions that are computed for the evaluated transaction only, so that they may name lists."""
+        return (*self.conditions, *(each.expression for each in self.limits))
 
 
 class _Numbering(dict[Item, int]):
@@ -152,6 +182,7 @@ class _Collector:
     windows: _Numbering[Window] = field(default_factory=_Numbering)
     distincts: _Numbering[Distinct] = field(default_factory=_Numbering)
     conditions: _Numbering[Predicate] = field(default_factory=_Numbering)
+    limits: _Numbering[RowLimit] = field(default_factory=_Numbering)
     shared: _Numbering[tuple[int, int, int]] = field(default_factory=_Numbering)
     """The aggregates that rules share: kind, tree or multiset, window class."""
 
@@ -228,18 +259,19 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
         rows=np.array(rows, dtype=np.int64).reshape(len(rows), at.R_WIDTH),
         baselines=np.array(baselines, dtype=np.int64).reshape(len(rows), at.B_WIDTH),
         shared=len(collector.shared),
+        row_limits=len(collector.limits),
         resets=np.array(resets, dtype=np.int64),
         ratios=np.array(ratios, dtype=np.float64),
         scales=np.array(denominators, dtype=np.uint64).reshape(len(rows), at.LIMBS),
         limits=np.array(numerators, dtype=np.uint64).reshape(len(rows), at.LIMBS),
     )
-    return GroupingPlan(measures, tuple(collector.conditions), compiled, tuple(in_force))
+    return GroupingPlan(measures, tuple(collector.conditions), tuple(collector.limits), compiled, tuple(in_force))
 
 
 def _place_conditions(rows: Sequence[list[int]], in_force: Sequence[RuleInForce], collector: _Collector) -> None:
     """Set R_WHEN of all rows. The number of filters must be final, because the conditions follow them."""
     for row, each in zip(rows, in_force, strict=True):
-        when = each.rule.when
+        when = each.rule.selection
         following = len(collector.filters) + 1
         row[at.R_WHEN] = row[at.R_FILTER] if when is None else following + collector.conditions.number_of(when)
 
@@ -261,12 +293,13 @@ def storing_plan(measures: Measures) -> GroupingPlan:
         rows=np.empty((0, at.R_WIDTH), dtype=np.int64),
         baselines=np.empty((0, at.B_WIDTH), dtype=np.int64),
         shared=0,
+        row_limits=0,
         resets=np.empty(0, dtype=np.int64),
         ratios=np.empty(0, dtype=np.float64),
         scales=none,
         limits=none,
     )
-    return GroupingPlan(measures, (), rules, ())
+    return GroupingPlan(measures, (), (), rules, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +349,7 @@ def _compile_rule(
     row[at.R_FILTER] = source.filter
     row[at.R_COOLDOWN] = rule.cooldown_ms or 0
     row[at.R_RULE] = each.incarnation
-    row[at.R_OPERATOR] = _OPERATORS[rule.operator]
+    row[at.R_OPERATOR] = OPERATORS[rule.operator]
     row[at.R_MODE] = at.MODE_PAUSED if rule.state is RuleState.PAUSE else at.MODE_PLAIN
     row[at.R_COUNT], row[at.R_VALUES] = source.count, source.values
     row[at.R_TREE], row[at.R_LOW] = source.tree, source.low
@@ -327,12 +360,17 @@ def _compile_rule(
         row[at.R_SHARED] = collector.shared.number_of(
             (aggregate.kind, row[at.R_TREE] + row[at.R_DISTINCT], row[at.R_WINDOW])
         )
+    row[at.R_LIMIT] = -1
+    if isinstance(rule.limit, Expression):
+        row[at.R_LIMIT] = collector.limits.number_of(RowLimit(rule.limit, rule.operator, aggregate, source.scale))
+        return row, [0] * at.B_WIDTH, *_NO_LIMIT
     if rule.baseline is None:
-        return row, [0] * at.B_WIDTH, *_compile_limit(rule, row, source.scale)
+        return row, [0] * at.B_WIDTH, *_compile_limit(rule, rule.limit, row, source.scale)
     if row[at.R_MODE] == at.MODE_PLAIN:
         row[at.R_MODE] = at.MODE_BASELINE
     past = _source_of(rule.baseline, schema, columns, collector)
-    return row, _baseline_row(rule, rule.baseline, source, past, collector), *_compile_factor(rule, row, source, past)
+    factor = _compile_factor(rule, rule.limit, row, source, past)
+    return row, _baseline_row(rule, rule.baseline, source, past, collector), *factor
 
 
 def _baseline_row(rule: Rule, baseline: Baseline, source: _Source, past: _Source, collector: _Collector) -> list[int]:
@@ -348,43 +386,43 @@ def _baseline_row(rule: Rule, baseline: Baseline, source: _Source, past: _Source
     return row
 
 
-def _compile_factor(rule: Rule, row: list[int], source: _Source, past: _Source) -> _CompiledLimit:
+def _compile_factor(rule: Rule, limit: Decimal, row: list[int], source: _Source, past: _Source) -> _CompiledLimit:
     """The factor of the baseline's total in unscaled units, as `_compile_limit` returns a limit. With deviations, the
     number of deviations."""
-    baseline, factor = rule.baseline, Fraction(rule.limit)
+    baseline, factor = rule.baseline, Fraction(limit)
     assert baseline is not None
     if not baseline.deviations:
         factor *= Fraction(10) ** (source.scale - past.scale)
         if baseline.is_proportional:
             factor *= Fraction(rule.window.reach_ms, baseline.window_ms)
     row[at.R_LIMIT_NEGATIVE] = int(factor < 0)
-    return float(factor), _limbs(factor.denominator), _limbs(abs(factor.numerator))
+    return float(factor), limbs_of(factor.denominator), limbs_of(abs(factor.numerator))
 
 
-def _compile_limit(rule: Rule, row: list[int], scale: int) -> _CompiledLimit:
+def _compile_limit(rule: Rule, literal: Decimal, row: list[int], scale: int) -> _CompiledLimit:
     """Set the row's firing interval.
 
     Returns the limit in unscaled units of the field: as a double, and exactly as the limbs of its denominator and of
     its numerator's magnitude.
     """
-    limit, aggregate = Fraction(rule.limit) * 10**scale, aggregate_of(rule)
+    limit, aggregate = Fraction(literal) * 10**scale, aggregate_of(rule)
     if rule.aggregate_function.traits.is_nonnegative and limit < 0:
         always = rule.operator in (Operator.GREATER, Operator.GREATER_EQUAL, Operator.NOT_EQUAL)
         row[at.R_OPERATOR] = at.OP_ALWAYS if always else at.OP_NEVER
     row[at.R_LIMIT_NEGATIVE] = int(limit < 0)
     first, last, negate = *_interval(rule.operator, limit), rule.operator is Operator.NOT_EQUAL
     if aggregate.constant is not None:
-        first, last, negate = (-_FAR, _FAR, (first <= aggregate.constant <= last) is negate)
+        first, last, negate = (-FAR, FAR, (first <= aggregate.constant <= last) is negate)
     row[at.R_NEGATE] = int(negate)
     row[at.R_FROM_HIGH], row[at.R_FROM_LOW] = first >> 32, first & 0xFFFF_FFFF
     row[at.R_TO_HIGH], row[at.R_TO_LOW] = last >> 32, last & 0xFFFF_FFFF
-    return float(limit), _limbs(limit.denominator), _limbs(abs(limit.numerator))
+    return float(limit), limbs_of(limit.denominator), limbs_of(abs(limit.numerator))
 
 
 def _interval(operator: Operator, limit: Fraction) -> tuple[int, int]:
     """The interval of the integers that satisfy `operator limit`, or of those that do not for NOT_EQUAL. Both ends are
     included."""
-    first, last = -_FAR, _FAR
+    first, last = -FAR, FAR
     if operator is Operator.GREATER:
         first = math.floor(limit) + 1
     elif operator is Operator.LESS:
@@ -394,9 +432,4 @@ def _interval(operator: Operator, limit: Fraction) -> tuple[int, int]:
             first = math.ceil(limit)
         if operator is not Operator.GREATER_EQUAL:
             last = math.floor(limit)
-    return max(min(first, _FAR), -_FAR), max(min(last, _FAR), -_FAR)
-
-
-def _limbs(value: int) -> NDArray[np.uint64]:
-    """A non-negative integer as LIMBS words of 32 bits, lowest first."""
-    return np.array([(value >> (32 * k)) & 0xFFFF_FFFF for k in range(at.LIMBS)], dtype=np.uint64)
+    return max(min(first, FAR), -FAR), max(min(last, FAR), -FAR)

@@ -89,8 +89,8 @@ def evaluate_all(
             )  # fmt: skip
             continue
         _evaluate(
-            state, side, measures, rules, arrivals, results, explain, i, r, slot, run, first, last, side_first,
-            side_last, time,
+            state, side, measures, rules, arrivals, results, explain, i, r, slot, run,
+            first, last, side_first, side_last, time,
         )  # fmt: skip
 
 

@@ -26,7 +26,8 @@ class BaselineDocument(Struct, rename="camel", gc=False, frozen=True):
 
 class AlertDocument(Struct, rename="camel", gc=False, frozen=True):
     """An alert of a rule for a transaction. `triggeringValue` is the aggregate as a decimal text, `ingestionTime` the
-    append time of the transaction. `lists` and `maps` have the versions of the lists and maps that the rule names."""
+    append time of the transaction. `lists` and `maps` have the versions of the lists and maps that the rule names.
+    `limit` is the value of a limit that is an expression, as a decimal text."""
 
     alert_id: str
     rule_id: int
@@ -47,6 +48,7 @@ class AlertDocument(Struct, rename="camel", gc=False, frozen=True):
     baseline: BaselineDocument | UnsetType = UNSET
     lists: Mapping[str, int] | UnsetType = UNSET
     maps: Mapping[str, int] | UnsetType = UNSET
+    limit: str | UnsetType = UNSET
 
 
 class RestrictionDocument(Struct, rename="camel", gc=False, frozen=True):

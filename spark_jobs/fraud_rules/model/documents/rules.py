@@ -17,7 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 _Number: TypeAlias = Annotated[Raw, Meta(extra_json_schema={"type": ["number", "string"]})]
-"""A decimal number, which a record may contain as text."""
+"""A decimal number, which a record may contain as text, or an expression."""
 
 
 class BaselineOfRuleDocument(Struct, rename="camel", kw_only=True):
@@ -53,6 +53,7 @@ class RuleDocument(Struct, rename="camel", kw_only=True):
     filter: str | UnsetType = UNSET
     when: str | UnsetType = UNSET
     baseline: BaselineOfRuleDocument | UnsetType = UNSET
+    rollout_percent: int | UnsetType = UNSET
     name: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
     severity: str | UnsetType = UNSET

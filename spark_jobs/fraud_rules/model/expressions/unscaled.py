@@ -27,6 +27,7 @@ __all__ = [
     "negated",
     "rescaled",
     "subtracted",
+    "unscaled_text",
 ]
 
 Integers: TypeAlias = NDArray[Any]
@@ -101,6 +102,15 @@ def as_int64(a: Integers) -> tuple[NDArray[np.int64], Mask | None]:
         return a, None
     fits = np.fromiter((-_INT64_MAX - 1 <= value <= _INT64_MAX for value in a), dtype=np.bool_, count=len(a))
     return np.where(fits, a, 0).astype(np.int64), fits
+
+
+def unscaled_text(unscaled: int, scale: int) -> str:
+    """The decimal unscaled * 10**-scale without exponent and trailing zeros."""
+    if scale == 0:
+        return str(unscaled)
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    text = f"{digits[:-scale]}.{digits[-scale:]}".rstrip("0").rstrip(".")
+    return f"-{text}" if unscaled < 0 else text
 
 
 def _with_room(combine: Callable[[Any, Any], Any], a: Integers, b: Integers, peak: int) -> Integers:

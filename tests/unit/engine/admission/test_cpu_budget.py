@@ -8,12 +8,15 @@ from decimal import Decimal
 
 import pytest
 
-from fraud_rules.codec.rules.filter import parse_filter
+from fraud_rules.codec.rules.filter import parse_filter, parse_number
 from fraud_rules.codec.rules.sentence import rule_sentence
 from fraud_rules.engine.admission.cpu_cost import GROUPING_NS, CpuLoad, estimate_cpu_ns, over_cpu_budget
 from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.expressions.expression import FieldRef
+from fraud_rules.model.expressions.rollout import Rollout
 from fraud_rules.model.rule import Baseline, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleSet, RuleTimeline
+from fraud_rules.model.schema import FieldType
 from fraud_rules.model.window import Window
 from tests.support.rules import LIMITS, SCHEMA
 
@@ -93,6 +96,8 @@ def test_each_feature_of_a_rule_costs_something() -> None:
         replace(rule(1), filter=CASH),
         replace(rule(1), when=CASH),
         replace(rule(1), baseline=baseline),
+        replace(rule(1), limit=parse_number("paymentAmount", SCHEMA, LIMITS, "limit")),
+        replace(rule(1), rollout=Rollout(1, 5, (FieldRef("payeeId", FieldType.LONG),))),
         function(rule(1), AggregateFunction.STDDEV),
         function(rule(1), AggregateFunction.MAX),
     ):

@@ -59,14 +59,15 @@ def versions_of(document: dict[str, Any]) -> list[list[GroupingInForce]]:
 
 
 def comparable(plan: GroupingPlan) -> tuple[Any, ...]:
-    """A plan without the numbers that are free: those of conditions and of shared aggregates."""
+    """A plan without the numbers that are free: those of conditions, of limits and of shared aggregates."""
     rows = plan.rules.rows.copy()
     predicates = (None, *plan.measures.filters, *plan.conditions)
     conditions = [predicates[number] for number in rows[:, at.R_WHEN].tolist()]
-    rows[:, [at.R_WHEN, at.R_SHARED]] = 0
+    limits = [None if number < 0 else plan.limits[number] for number in rows[:, at.R_LIMIT].tolist()]
+    rows[:, [at.R_WHEN, at.R_SHARED, at.R_LIMIT]] = 0
     arrays = plan.rules._replace(rows=rows, shared=0)
     kept = [each.tolist() if isinstance(each, np.ndarray) else each for each in arrays]
-    return plan.measures, frozenset(plan.conditions), plan.in_force, kept, conditions
+    return plan.measures, frozenset(plan.conditions), frozenset(plan.limits), plan.in_force, kept, conditions, limits
 
 
 def shared_pairs(plan: GroupingPlan) -> set[tuple[int, int]]:

@@ -80,7 +80,8 @@ export const AlertItem = memo(function AlertItem({
         </span>
         <span className="wrap number">{formatKey(alert.key, fields)}</span>
         <span className="number wrap">
-          <strong>{valueText(rule, alert.triggeringValue, fields)}</strong> {limitText(rule, alert.baseline, fields)}
+          <strong>{valueText(rule, alert.triggeringValue, fields)}</strong>{" "}
+          {limitText(rule, alert.baseline, fields, alert.limit)}
           <PaymentAmount alert={alert} fields={fields} />
         </span>
         <Badges alert={alert} fields={fields} />

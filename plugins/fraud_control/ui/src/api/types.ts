@@ -91,6 +91,7 @@ export type RuleDocument = Record<string, unknown>;
 
 /** The JSON of `fraud_rules.batch.whatif.result`. */
 export interface WhatIfResult {
+  rule: RuleDocument;
   days: string[];
   coverage: Schemas["Coverage"];
   transactions: number;

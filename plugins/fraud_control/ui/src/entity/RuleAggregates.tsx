@@ -6,7 +6,7 @@ import { Chip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
 import { LongTable } from "../components/LongTable";
 import { Timestamp } from "../components/Timestamp";
-import { comparisonText, formatDuration, formatKey, formatPercent } from "../format";
+import { comparisonText, formatDuration, formatKey, formatPercent, limitIsExpression } from "../format";
 import { fieldLabel, type Fields } from "../fields";
 import { formatMeasure, withUnit } from "../measure";
 import { entityPath } from "./entityPath";
@@ -99,6 +99,8 @@ function measureOf(unit: string, fields: Fields): Measure {
 
 /** What the value is compared with: > 40 EUR, or > 41.5 + 3 deviations (54.2 EUR). */
 function boundText({ operator, limit, limitIs, baseline, bound }: Aggregate, measure: Measure): string {
+  if (limitIsExpression(limit))
+    return bound === null ? "No limit" : `${operator} ${withUnit(bound, measure)} (${limit})`;
   if (limitIs === "VALUE") return `${operator} ${withUnit(limit, measure)}`;
   if (baseline === null || bound === null) return "Too few payments before";
   const rule = { limitOperatorType: operator, limit, baseline: { deviations: limitIs === "DEVIATIONS" } };

@@ -2,6 +2,7 @@ import { Anchor, Button, Group, Tabs, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
+import { toText } from "../api/exactJson";
 import { ruleQuery, useMe, useSchema } from "../api/hooks";
 import type { Me, RuleDetail, Schema } from "../api/types";
 import { ActivationChip, Chip, StateChip } from "../components/Chip";
@@ -15,10 +16,12 @@ import { Sparkline } from "../components/Sparkline";
 import { Timestamp } from "../components/Timestamp";
 import { WarmUpChip } from "../components/WarmUpChip";
 import { formatMicroseconds } from "../format";
+import { isPartial } from "../ruleSentence";
 import { Editor, preloadEditor } from "./Editor";
 import { PendingApproval } from "./PendingApproval";
 import { RuleHealthPanel } from "./RuleHealthPanel";
 import { RevisionsPanel } from "./RevisionsPanel";
+import { RolloutButton } from "./RolloutButton";
 import { StateButtons } from "./StateButtons";
 import { findTemplate } from "./templates";
 import { useRuleEdit } from "./useRuleEdit";
@@ -112,6 +115,7 @@ function RuleView({ me, schema, rule, template }: Props) {
         {rule && (
           <>
             <StateButtons rule={rule} me={me} unsaved={edit.dirty} />
+            <RolloutButton rule={rule} me={me} unsaved={edit.dirty} />
             {me.can.includes("draft") && (
               <Button component={Link} variant="subtle" to={`/rules/new?from=${rule.ruleId}`}>
                 Copy
@@ -168,6 +172,11 @@ function RuleSummary({ rule }: { rule: RuleDetail }) {
       <StateChip state={rule.state} />
       <ActivationChip activation={rule.activation} state={rule.state} />
       <WarmUpChip activation={rule.activation} />
+      {isPartial(rule.document) && (
+        <Chip title="Share of the keys for which the detector evaluates the rule">
+          {toText(rule.document["rolloutPercent"])} % of keys
+        </Chip>
+      )}
       <Text size="sm" span>
         revision {rule.revision}
         {rule.activation && ` (rule version ${rule.activation.logVersion})`}

@@ -5,7 +5,7 @@ import type { LabelFigures, LimitSuggestion, WhatIfResult } from "../api/types";
 import { Fact } from "../components/Fact";
 import { SERIES_ORDER } from "../components/chartLegend";
 import { LabelPrecision } from "../components/Precision";
-import { formatCount, formatNumber } from "../format";
+import { formatCount, formatNumber, limitIsExpression } from "../format";
 import { groupDigits } from "../ruleSentence";
 import type { RuleEdit } from "./useRuleEdit";
 
@@ -65,6 +65,12 @@ const WISHES: Record<LimitSuggestion["wanted"], (target: number) => string> = {
     `Precision of at least ${formatNumber(target * 100)} % if alerts without a label are false`,
 };
 
+/** A limit of the result as the member of the rule. If the rule's limit is an expression, it is a factor of it. */
+export function limitOf(result: WhatIfResult, limit: string): unknown {
+  const own = result.rule["limit"];
+  return limitIsExpression(own) ? `${limit} * (${own})` : parseNumber(limit);
+}
+
 /** The suggested limits, each with a button that uses it. */
 export function Suggestions({ result, edit, busy }: Props & { edit: RuleEdit; busy: boolean }) {
   const suggestions = result.suggestions ?? [];
@@ -81,7 +87,7 @@ export function Suggestions({ result, edit, busy }: Props & { edit: RuleEdit; bu
             <Button
               variant="default"
               loading={busy}
-              onClick={() => edit.setMembers({ limit: parseNumber(toText(each.limit)) })}
+              onClick={() => edit.setMembers({ limit: limitOf(result, toText(each.limit)) })}
             >
               Use limit {groupDigits(toText(each.limit))}
             </Button>

@@ -17,6 +17,7 @@ import { WhatIfPanel } from "./WhatIfPanel";
 const RUN = "0123456789ab";
 const ONE_POLL = { timeout: 5_000 };
 const RESULT: WhatIfResult = {
+  rule: { ruleId: 1, limit: 20 },
   days: ["2026-01-01", "2026-01-02", "2026-01-03"],
   coverage: { days: 3, daysWithData: 2, coveredMs: 172_800_000, thin: false },
   transactions: 120_000,
@@ -154,6 +155,22 @@ test("a run starts on request only, with the rule as edited", async () => {
   await userEvent.click(button("Run what-if"));
   await screen.findByText("Total alerts");
   expect(started).toEqual([{ document: rule().document, days: 30, windows: true }]);
+});
+
+test("a limit that is an expression is changed by a factor", async () => {
+  const limits: WhatIfResult["limits"] = [
+    [0.5, 75],
+    [1, 30],
+    [2, 9],
+  ];
+  finish({ rule: { ruleId: 1, limit: "paymentAmount + 1" }, limits });
+  await runWhatIf();
+  const chart = await screen.findByRole("region", { name: "Alerts by limit" });
+  expect(chart).toHaveTextContent("Alerts by factor of the limit");
+  expect(chart).toHaveTextContent("factor 1: 30 alerts");
+  await moveSlider("{ArrowRight}");
+  await userEvent.click(button("Use this limit"));
+  expect(screen.getByLabelText("Rule text")).toHaveTextContent("limit: 2 * (paymentAmount + 1)");
 });
 
 test("the number of days is limited", async () => {

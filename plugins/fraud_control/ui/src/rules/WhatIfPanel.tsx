@@ -2,7 +2,7 @@ import { LineChart } from "@mantine/charts";
 import { Button, Group, NumberInput, Progress, Slider, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { parseNumber, toText } from "../api/exactJson";
+import { toText } from "../api/exactJson";
 import { get } from "../api/http";
 import type { ArchivedDays, WhatIf, WhatIfResult } from "../api/types";
 import { airflowPath } from "../basePath";
@@ -11,10 +11,18 @@ import { ErrorAlert } from "../components/ErrorAlert";
 import { Fact } from "../components/Fact";
 import { QueryResult } from "../components/QueryResult";
 import { RuleText } from "../components/RuleText";
-import { formatCount, formatNumber } from "../format";
+import { formatCount, formatNumber, limitIsExpression } from "../format";
 import { groupDigits } from "../ruleSentence";
 import type { RuleEdit } from "./useRuleEdit";
-import { CaughtAtLimit, LabelFacts, LabelNotes, labelPoint, PrecisionChart, Suggestions } from "./WhatIfLabels";
+import {
+  CaughtAtLimit,
+  LabelFacts,
+  LabelNotes,
+  labelPoint,
+  limitOf,
+  PrecisionChart,
+  Suggestions,
+} from "./WhatIfLabels";
 import { CoverageFact } from "./CoverageFact";
 import { OverlapTable, TopKeys, WindowTable } from "./WhatIfTables";
 import { useWhatIf } from "./useWhatIf";
@@ -185,7 +193,10 @@ function LimitChart({ result, edit, busy }: { result: WhatIfResult } & WhatIfPro
     fires,
     ...labelPoint(result, i),
   }));
-  const currentLimit = Number(toText(edit.document?.["limit"]));
+  const ownLimit = result.rule["limit"];
+  const byFactor = limitIsExpression(ownLimit);
+  const currentLimit = byFactor ? 1 : Number(toText(edit.document?.["limit"]));
+  const name = byFactor ? "factor" : "limit";
   const nearest = points.reduce(
     (best, point, i) =>
       Math.abs(point.limit - currentLimit) < Math.abs((points[best]?.limit ?? 0) - currentLimit) ? i : best,
@@ -198,7 +209,7 @@ function LimitChart({ result, edit, busy }: { result: WhatIfResult } & WhatIfPro
   if (!point) return null;
   return (
     <section className="panel" aria-label="Alerts by limit">
-      <h2>Alerts by limit</h2>
+      <h2>{byFactor ? "Alerts by factor of the limit" : "Alerts by limit"}</h2>
       <div role="img" aria-label={`Alerts by limit: ${pointText(points[0])}, ${pointText(points.at(-1))}`}>
         <LineChart
           h={220}
@@ -231,10 +242,10 @@ function LimitChart({ result, edit, busy }: { result: WhatIfResult } & WhatIfPro
           onChange={setSelected}
           label={null}
           thumbLabel="Limit"
-          thumbValueText={`limit ${groupDigits(point.exact)}: ${formatCount(point.fires, "alert")}`}
+          thumbValueText={`${name} ${groupDigits(point.exact)}: ${formatCount(point.fires, "alert")}`}
         />
         <Text size="sm" className="number" style={{ whiteSpace: "nowrap" }} aria-live="polite">
-          limit <strong>{groupDigits(point.exact)}</strong>: {formatCount(point.fires, "alert")}
+          {name} <strong>{groupDigits(point.exact)}</strong>: {formatCount(point.fires, "alert")}
         </Text>
       </Group>
       <CaughtAtLimit result={result} position={selected} />
@@ -244,7 +255,7 @@ function LimitChart({ result, edit, busy }: { result: WhatIfResult } & WhatIfPro
         variant="default"
         loading={busy}
         disabled={point.limit === currentLimit}
-        onClick={() => edit.setMembers({ limit: parseNumber(point.exact) })}
+        onClick={() => edit.setMembers({ limit: limitOf(result, point.exact) })}
       >
         Use this limit
       </Button>

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Me, StateName } from "../api/types";
 import { ANALYST } from "../testing/samples";
-import { editNeedsApproval, transitionsFor } from "./lifecycle";
+import { editNeedsApproval, nextRollout, transitionsFor } from "./lifecycle";
 
 const APPROVER: Me = { ...ANALYST, can: [...ANALYST.can, "activate", "pause", "editLive", "delete", "decide"] };
 const NEXT: StateName[] = ["SHADOW", "ACTIVE", "PAUSE", "DELETE"];
@@ -32,6 +32,18 @@ test("with four eyes an approver requests an activation and makes the other tran
 
 test("only transitions that the server allows are offered", () => {
   expect(steps("ACTIVE", APPROVER, ["PAUSE"])).toEqual(["PAUSE"]);
+});
+
+test.each([
+  [undefined, null],
+  [100, null],
+  [1, 5],
+  [5, 20],
+  ["20", 50],
+  [37, 50],
+  [99, 100],
+])("after a rollout of %j percent comes %j", (rolloutPercent, next) => {
+  expect(nextRollout({ document: { ruleId: 1, rolloutPercent } })).toBe(next);
 });
 
 test("a viewer has no transitions", () => {

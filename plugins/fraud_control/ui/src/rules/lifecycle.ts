@@ -1,3 +1,4 @@
+import { toText } from "../api/exactJson";
 import type { Me, RuleDetail, StateName, Version } from "../api/types";
 
 /** A permission of a role, as the server names it. */
@@ -73,6 +74,15 @@ export function transitionsFor(
 /** Whether a rollback becomes a request. An approver restores content that was approved before at once. */
 export function rollbackNeedsApproval(state: StateName, to: Pick<Version, "approved">, me: Me): boolean {
   return editNeedsApproval(state, me) && !(to.approved && allows(me, "editLive"));
+}
+
+/** The percentages of keys in the order of a rollout. */
+const ROLLOUT_STEPS = [1, 5, 20, 50, 100];
+
+/** The percentage that follows that of a rule; null for a rule that is evaluated for all keys. */
+export function nextRollout({ document }: Pick<RuleDetail, "document">): number | null {
+  const percent = Number(toText(document["rolloutPercent"]) || 100);
+  return ROLLOUT_STEPS.find((step) => step > percent) ?? null;
 }
 
 /** Whether an edit of a rule in this state becomes a request. */

@@ -9,15 +9,17 @@ import {
   TextInput,
   VisuallyHidden,
 } from "@mantine/core";
+import { useState } from "react";
 import { aggregateOf } from "../../aggregates";
 import { toText } from "../../api/exactJson";
 import type { Reason, RuleDocument, Schema } from "../../api/types";
 import { fieldLabel, fieldOf } from "../../fields";
+import { limitIsExpression } from "../../format";
 import { SEVERITIES } from "../../severity";
 import { CodeEditor } from "./CodeEditor";
 import { BaselineFields } from "./BaselineFields";
 import { filterSuggestions, type KnownList, whenSuggestions } from "./completion";
-import { DecimalInput } from "./DecimalInput";
+import { DecimalInput, parseTyped } from "./DecimalInput";
 import { WindowFields } from "./WindowFields";
 
 interface Props {
@@ -60,6 +62,7 @@ export function RuleForm({ document, schema, lists, reasons, warnings = [], read
   const warningOf = (member: string) => warnings.find((each) => each.field === member)?.message ?? null;
   const aggregator = toText(rule["aggregatorFunctionType"]);
   const input = aggregateOf(rule)?.input;
+  const [byExpression, setByExpression] = useState(() => limitIsExpression(rule["limit"]));
 
   return (
     <fieldset style={{ border: 0, margin: 0, padding: 0, minWidth: 0, display: "grid", gap: "0.625rem" }}>
@@ -150,16 +153,46 @@ export function RuleForm({ document, schema, lists, reasons, warnings = [], read
           onChange={(value) => change({ limitOperatorType: value ?? undefined })}
           style={{ flexBasis: "6rem" }}
         />
-        <DecimalInput
-          name="limit"
-          label="Limit"
-          rule={rule}
-          error={errorOf("limit")}
-          readOnly={disabled}
-          change={change}
+        {!byExpression && (
+          <DecimalInput
+            name="limit"
+            label="Limit"
+            rule={rule}
+            error={errorOf("limit")}
+            readOnly={disabled}
+            change={change}
+          />
+        )}
+        <NativeSelect
+          label="Limit type"
+          data={["number", "expression"]}
+          value={byExpression ? "expression" : "number"}
+          disabled={disabled}
+          onChange={(event) => setByExpression(event.currentTarget.value === "expression")}
+          style={{ flexBasis: "7rem" }}
         />
         <WindowFields rule={rule} errorOf={errorOf} readOnly={disabled} change={change} />
       </Group>
+      {byExpression && (
+        <InputWrapper
+          label="Limit"
+          error={errorOf("limit")}
+          description={<Warning text={warningOf("limit")} />}
+          inputWrapperOrder={BELOW}
+          labelElement="div"
+        >
+          <CodeEditor
+            label="Limit"
+            value={toText(rule["limit"])}
+            onChange={(value) => change({ limit: parseTyped(value) })}
+            suggest={(before) => whenSuggestions(schema, lists, before)}
+            invalid={errorOf("limit") !== null}
+            readOnly={disabled}
+            oneLine
+            placeholder="coalesce(paymentAmount * 2, 1000)"
+          />
+        </InputWrapper>
+      )}
       <InputWrapper
         label="Filter"
         error={errorOf("filter")}
@@ -210,6 +243,14 @@ export function RuleForm({ document, schema, lists, reasons, warnings = [], read
           label="Cool-down (s)"
           rule={rule}
           error={errorOf("cooldownSeconds")}
+          readOnly={disabled}
+          change={change}
+        />
+        <DecimalInput
+          name="rolloutPercent"
+          label="Rollout (% of keys)"
+          rule={rule}
+          error={errorOf("rolloutPercent")}
           readOnly={disabled}
           change={change}
         />

@@ -54,6 +54,10 @@ test("fields that a rule can aggregate", () => {
   expect(offered).not.toContain("paymentType");
 });
 
+test.each(["limit: coalesce(", "limit: >-\n  2 * ("])("fields, functions and lists in a limit after %j", (before) => {
+  expect(labels("yaml", before)).toEqual(expect.arrayContaining(["paymentAmount", "hour(", "list('mules')"]));
+});
+
 test("other completions", () => {
   expect(labels("yaml", "aggregatorFunctionType: ")).toEqual(SCHEMA.aggregators);
   expect(labels("yaml", "limitOperatorType: ")).toEqual(SCHEMA.operators);
@@ -62,7 +66,7 @@ test("other completions", () => {
   );
   expect(labels("line", "1,(")).toEqual(SCHEMA.states);
   expect(labels("line", "1,(active),(payeeId),,(paymentAmount),(")).toEqual(SCHEMA.aggregators);
-  expect(labels("yaml", "limit: ")).toEqual([]);
+  expect(labels("yaml", "windowMinutes: ")).toEqual([]);
 });
 
 test.each([

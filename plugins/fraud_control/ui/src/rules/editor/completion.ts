@@ -28,7 +28,7 @@ const BASELINE_MEMBERS = [
 const IN_BASELINE = /baseline"?:\s*(?:\{[^}]*|\n(?:[ \t][^\n]*\n)*[ \t]+\w*)$/u;
 /** Text that ends inside a predicate over several indented lines of YAML. */
 const IN_FOLDED_PREDICATE =
-  /(?:^|\n)([ \t]*)(filter|when):[ \t]*[|>][-+]?[ \t]*\n(?:\1[ \t]+\S[^\n]*\n|[ \t]*\n)*\1[ \t]+[^\n]*$/u;
+  /(?:^|\n)([ \t]*)(filter|when|limit):[ \t]*[|>][-+]?[ \t]*\n(?:\1[ \t]+\S[^\n]*\n|[ \t]*\n)*\1[ \t]+[^\n]*$/u;
 /** Text that ends inside the name of a list: the field or the end of an expression, and the begun name. */
 const IN_LIST_NAME = /(\w+|\))\s+(?:not\s+)?in\s+list\s*\(\s*'[^']*$/iu;
 
@@ -42,7 +42,7 @@ export function suggestions(
   return form === "line" ? lineSuggestions(before, schema) : documentSuggestions(before, schema, lists);
 }
 
-/** The completions inside `when` after `before`: those of a filter, and the lists. */
+/** The completions inside `when` or `limit` after `before`: those of a filter, and the lists. */
 export function whenSuggestions(schema: Schema, lists: readonly KnownList[], before: string): Suggestion[] {
   const field = IN_LIST_NAME.exec(before)?.[1];
   if (field !== undefined) return fittingLists(schema, lists, field).map(({ name, type }) => listed(name, type));
@@ -97,7 +97,7 @@ function valueSuggestions(member: string, schema: Schema, lists: readonly KnownL
   if (member === "aggregateFieldName") return fields(schema, ({ type }) => NUMBERS.has(type));
   if (FIELD_MEMBERS.has(member)) return fields(schema);
   if (member === "filter") return filterSuggestions(schema, before);
-  if (member === "when") return whenSuggestions(schema, lists, before);
+  if (member === "when" || member === "limit") return whenSuggestions(schema, lists, before);
   if (member === "aggregatorFunctionType") return aggregators(schema);
   if (member === "limitOperatorType") return operators(schema);
   if (member === "action") return schema.actions.map((label) => ({ label, detail: "action" }));

@@ -2,6 +2,7 @@ import { LosslessNumber } from "lossless-json";
 import { type Document, isMap, isScalar, isSeq, parseDocument, Scalar, stringify, visit } from "yaml";
 import { parseExactly, parseNumber, stringifyExactly } from "../../api/exactJson";
 import type { RuleDocument } from "../../api/types";
+import { limitIsExpression } from "../../format";
 
 /** The text format of a rule: YAML, JSON or the one-line form. */
 export type TextFormat = "yaml" | "json" | "line";
@@ -75,10 +76,10 @@ export function inFormat(draft: Draft, format: TextFormat, line: string | null):
   return draft.document === null ? draft : draftOfDocument(format, draft.document);
 }
 
-/** The members of a rule that its one-line form cannot express. */
+/** The members of a rule that its one-line form cannot express, also a limit that is an expression. */
 export function membersWithoutLine(document: RuleDocument | null): string[] {
   return Object.entries(document ?? {}).flatMap(([name, value]) =>
-    value === null || LINE_MEMBERS.has(name) ? [] : [name],
+    value === null || (LINE_MEMBERS.has(name) && !(name === "limit" && limitIsExpression(value))) ? [] : [name],
   );
 }
 
