@@ -40,6 +40,7 @@ WITH_MEMBER: dict[str, dict[str, object]] = {
     "filter": {"filter": "payeeId = 1"},
     "when": {"when": "payeeId = 1"},
     "baseline": {"baseline": {"windowMinutes": 60}},
+    "rolloutPercent": {"rolloutPercent": 20},
     "name": {"name": "Mules"},
     "description": {"description": "Payments to mules"},
     "severity": {"severity": "critical"},
@@ -82,3 +83,11 @@ def test_the_text_form_expresses_a_member_or_refuses_it_by_name(member: str, pro
             InputInvalid, match=f"rule 1 has (windowCalendar, )?{member}, which cannot be expressed in one line"
         ):
             export_rules([rule], RuleFormat.TEXT)
+
+
+def test_the_text_form_refuses_a_limit_that_is_an_expression(project: Project) -> None:
+    schema = TransactionSchema.load(project.config / "schema.yaml")
+    rule = parse_rule_document(read_text_form(LINE.strip()) | {"limit": "paymentAmount * 2"}, schema, RuleLimits())
+    assert isinstance(rule, Rule)
+    with pytest.raises(InputInvalid, match="rule 1 has an expression as its limit, which cannot be expressed"):
+        export_rules([rule], RuleFormat.TEXT)
