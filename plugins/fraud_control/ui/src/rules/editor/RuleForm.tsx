@@ -4,6 +4,7 @@ import {
   Group,
   InputWrapper,
   MultiSelect,
+  NativeSelect,
   Select,
   Textarea,
   TextInput,
