@@ -121,4 +121,5 @@ def _calendar_starts(calendar: Calendar, zone: str) -> Ints:
     starts_ms = np.unique(np.concatenate(moments))
     local_ms = starts_ms + offsets_ms[np.searchsorted(changes_ms, starts_ms, "right") - 1]
     numbers = calendar.number(local_ms // _DAY_MS)
-    return starts_ms[np.append(True, numbers[1:] != numbers[:-1])]
+    found: Ints = starts_ms[np.append(True, numbers[1:] != numbers[:-1])]
+    return found

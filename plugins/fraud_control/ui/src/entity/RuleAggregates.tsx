@@ -84,7 +84,7 @@ function AggregateRow({ aggregate, field, fields }: { aggregate: Aggregate; fiel
       <Table.Td>{aggregate.windowCalendar || formatDuration(aggregate.windowMs)}</Table.Td>
       <Table.Td>
         <Timestamp ms={aggregate.eventTime} />
-        {Date.now() >= aggregate.windowOverMs && " (the window has passed)"}
+        {isOver(aggregate) && " (the window has passed)"}
       </Table.Td>
     </Table.Tr>
   );
@@ -105,6 +105,10 @@ function boundText({ operator, limit, limitIs, baseline, bound }: Aggregate, mea
   if (baseline === null || bound === null) return "Too few payments before";
   const rule = { limitOperatorType: operator, limit, baseline: { deviations: limitIs === "DEVIATIONS" } };
   return `${comparisonText(rule, { value: formatMeasure(baseline, measure) })} (${withUnit(bound, measure)})`;
+}
+
+function isOver({ windowOverMs }: Aggregate): boolean {
+  return Date.now() >= windowOverMs;
 }
 
 function OtherRules({ entity, fields }: Props) {
