@@ -94,8 +94,10 @@ class Window:
         """`starts` for one time."""
         if self.calendar is None:
             return time_ms - self.reach_ms
-        start = self.starts(Column(np.array([time_ms], dtype=np.int64), None, None))
-        return None if start.valid is not None and not start.valid[0] else int(start.values[0])
+        if not 0 <= time_ms < CALENDAR_END_MS:
+            return None
+        starts_ms = _calendar_starts(self.calendar, self.zone)
+        return int(starts_ms[np.searchsorted(starts_ms, time_ms, "right") - 1])
 
     def over_ms(self, time_ms: int) -> int:
         """The first time whose window does not contain a payment of this time."""
