@@ -30,7 +30,7 @@ GROUPING_NS: Final = 1_500
 """The fan-out of a transaction to a grouping, the duplicate check, and the storage of its row."""
 
 _WINDOW_NS: Final = 25
-_CALENDAR_NS: Final = 10
+_CALENDAR_NS: Final = 25
 _FILTER_TOTALS_NS: Final = 10
 _SQUARE_TOTALS_NS: Final = 20
 _EXTREME_NS: Final = 80
