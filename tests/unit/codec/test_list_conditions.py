@@ -46,9 +46,9 @@ def test_the_lists_of_a_condition_are_known() -> None:
     assert all(isinstance(each, ListMembership) for each in found)
 
 
-def test_lists_are_allowed_in_when_only() -> None:
+def test_lists_are_allowed_in_when_and_limit_only() -> None:
     assert _problems("payeeId in list('a')", "filter") == [
-        "filter: names the list 'a'; lists are allowed in when only (at character 17)"
+        "filter: names the list 'a'; lists are allowed in when and limit only (at character 17)"
     ]
 
 

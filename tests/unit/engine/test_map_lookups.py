@@ -102,4 +102,4 @@ def test_a_wrong_look_up_is_rejected(text: str, says: str) -> None:
 def test_a_filter_names_no_map() -> None:
     with pytest.raises(RuleRejected) as rejected:
         parse_filter("map('limits', payeeId) > 1", SCHEMA, RuleLimits(), "filter")
-    assert str(rejected.value).startswith("filter: names the map 'limits'; maps are allowed in when only")
+    assert str(rejected.value).startswith("filter: names the map 'limits'; maps are allowed in when and limit only")

@@ -38,7 +38,7 @@ test("an analyst requests the next step with a reason, and the rest of the rule 
   await userEvent.click(screen.getByRole("button", { name: "Request rollout to 20 %" }));
   await userEvent.type(await screen.findByRole("textbox"), "no false alerts");
   const buttons = screen.getAllByRole("button", { name: "Request rollout to 20 %" });
-  await userEvent.click(buttons.at(-1) as HTMLElement);
+  await userEvent.click(buttons.at(-1)!);
   await waitFor(() => expect(sent).toHaveLength(1));
   expect(sent[0]?.ifMatch).toBe(`"${rule.revision}"`);
   expect(sent[0]?.body.comment).toBe("no false alerts");
