@@ -1,5 +1,5 @@
 // @vitest-environment jsdom
-import { screen, waitFor } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
 import { afterEach, expect, test } from "vitest";
@@ -36,9 +36,9 @@ test("an analyst requests the next step with a reason, and the rest of the rule 
   const rule = partial();
   show(rule, ANALYST);
   await userEvent.click(screen.getByRole("button", { name: "Request rollout to 20 %" }));
-  await userEvent.type(await screen.findByRole("textbox"), "no false alerts");
-  const buttons = screen.getAllByRole("button", { name: "Request rollout to 20 %" });
-  await userEvent.click(buttons.at(-1)!);
+  const dialog = within(await screen.findByRole("dialog"));
+  await userEvent.type(dialog.getByRole("textbox"), "no false alerts");
+  await userEvent.click(dialog.getByRole("button", { name: "Request rollout to 20 %" }));
   await waitFor(() => expect(sent).toHaveLength(1));
   expect(sent[0]?.ifMatch).toBe(`"${rule.revision}"`);
   expect(sent[0]?.body.comment).toBe("no false alerts");
