@@ -15,9 +15,9 @@ from bench.rows import (
     nightly,
     operations,
     scaling,
-    soak,
     state,
 )
+from bench.rows.soaks import batches, ids, lists, plans, steady, warm_ups
 
 ALL: tuple[Rows, ...] = (
     *backlog.ROWS,
@@ -32,5 +32,10 @@ ALL: tuple[Rows, ...] = (
     *scaling.ROWS,
     *nightly.ROWS,
     *control_plane.ROWS,
-    *soak.ROWS,
+    *steady.ROWS,
+    *batches.ROWS,
+    *ids.ROWS,
+    *warm_ups.ROWS,
+    *plans.ROWS,
+    *lists.ROWS,
 )

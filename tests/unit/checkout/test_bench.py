@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from bench.__main__ import main
-from bench.figures import Figure, Rows, Spread, at_least, at_most, spread
+from bench.figures import Figure, Rows, Scale, Spread, at_least, at_most, spread
 from bench.inputs.full_store import fill
 from bench.inputs.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, transactions
 from bench.inputs.rulesets import FIRE_ALL, RULES_1, RULES_10, RULES_10_V2, encoded, groupings, many
@@ -27,7 +27,7 @@ from bench.results import Results, read, write
 from bench.rows import ALL
 from bench.rows.backlog import APART_MS, marker_times
 from bench.rows.kernel import MIXES, evaluations_per_s, flatness
-from bench.rows.soak import summary
+from bench.rows.soaks.compressed import run, summary
 from bench.rows.state import retained
 from bench.stream_reading import Events
 
@@ -138,6 +138,24 @@ def test_flat_is_measured_against_the_third_before() -> None:
     assert found["mib"] == 110
     assert found["mib_growth"] == pytest.approx(10)
     assert flatness([50, 45, 60]) == 90
+
+
+def test_a_soak_samples_sizes_between_its_steps() -> None:
+    steps: list[int] = []
+    found = run(0.01, steps.append, lambda: {"rows": float(len(steps))})
+
+    assert steps == list(range(found["steps"]))
+    assert found["rows"] > 0
+    assert found["rss_mib"] > 0
+    assert {"at_s", "steps", "cpu_ms", "rows"} < found["series"][0].keys()
+
+
+@pytest.mark.parametrize("name", ["soak_lists", "soak_plans"])
+def test_a_soak_of_the_engine_runs(name: str) -> None:
+    rows = next(rows for rows in ALL if rows.name == name)
+    found = rows.measure(None, Scale(soak_minutes=0.1))  # type: ignore[arg-type]
+
+    assert {figure.key for figure in rows.figures} <= found.keys()
 
 
 def test_a_filled_store_has_a_whole_audit_log(scene: Scene) -> None:

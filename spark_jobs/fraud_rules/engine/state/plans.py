@@ -159,6 +159,11 @@ class PlanCache:
     def __len__(self) -> int:
         return len(self._plans)
 
+    @property
+    def rules_held(self) -> int:
+        """The rules of all plans together."""
+        return self._planned_rules
+
     def plan(self, versions: Sequence[GroupingInForce], schema: TransactionSchema, measures: Measures) -> GroupingPlan:
         """The plan of versions of one grouping, for a grouping state with these measures.
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import psutil
@@ -16,6 +15,7 @@ from bench.detector import command
 from bench.figures import Figure, Rows, Scale, at_most
 from bench.inputs.rulesets import RULES_10, Document
 from bench.lab import Lab, Session
+from bench.rows.soaks.compressed import TOLERATED, flat, summary
 
 _RATE = 1_000
 _EVERY_S = 10.0
@@ -23,7 +23,6 @@ _WINDOW_MINUTES = 1
 _LATENESS_MINUTES = 1
 _MIB = 2**20
 _JVM_MIB = 600
-_TOLERATED = 5
 KINDS = ("jvm_mib", "python_mib", "views_mib", "retained_events")
 
 RULES: tuple[Document, ...] = tuple({**rule, "windowMinutes": _WINDOW_MINUTES} for rule in RULES_10)
@@ -75,27 +74,6 @@ def allocated_mib(folder: Path) -> float:
     return blocks * 512 / _MIB
 
 
-def summary(series: Sequence[Mapping[str, float]], kinds: Sequence[str]) -> dict[str, float]:
-    """Return by kind the mean of the last third, and its increase over the previous third in %."""
-    third = len(series) // 3
-    assert third, "the run is too short for a summary"
-    found: dict[str, float] = {"minutes": series[-1]["at_s"] / 60}
-    for kind in kinds:
-        before = fmean(sample[kind] for sample in series[third : 2 * third])
-        last = fmean(sample[kind] for sample in series[2 * third :])
-        found[kind] = last
-        found[f"{kind}_growth"] = 100 * (last / before - 1) if before else 0.0
-    return found
-
-
-def _flat(kind: str, title: str, unit: str) -> tuple[Figure, Figure]:
-    """A size in the last third of a run, and its increase over the previous third."""
-    return (
-        Figure(kind, f"{title}, last third", unit),
-        Figure(f"{kind}_growth", f"{title}, increase over the previous third", "%", at_most(_TOLERATED)),
-    )
-
-
 def _figures() -> list[Figure]:
     titles = {
         "jvm_mib": "RSS of the JVM",
@@ -104,7 +82,7 @@ def _figures() -> list[Figure]:
     }
     found = [Figure("minutes", "steady run", "minutes"), Figure("retained_events", "retained events", "")]
     for kind, title in titles.items():
-        size, growth = _flat(kind, title, "MiB")
+        size, growth = flat(kind, title, "MiB")
         bounded = replace(size, target=at_most(_JVM_MIB)) if kind == "jvm_mib" else size
         found += [replace(bounded, promise=bounded.target is not None), replace(growth, promise=True)]
     return found
@@ -115,7 +93,7 @@ ROWS = (
         "soak",
         "Half an hour at a steady rate",
         f"`rules10`, windows of {_WINDOW_MINUTES} minute and {_LATENESS_MINUTES} minute of lateness, {_RATE:,} tx/s; "
-        f"a sample every {_EVERY_S:g} s. Flat means: the mean of the last third is at most {_TOLERATED}% above that of "
+        f"a sample every {_EVERY_S:g} s. Flat means: the mean of the last third is at most {TOLERATED}% above that of "
         "the previous third.",
         tuple(_figures()),
         _measure,

@@ -1,0 +1,1 @@
+"""Long runs: whether memory, files and the time of a step stay flat."""
