@@ -87,7 +87,7 @@ def test_a_store_of_a_newer_release_is_refused_by_name(tmp_path: Path) -> None:
     connection.execute("UPDATE fraud_control_version SET version_num = '999'")
     connection.commit()
     connection.close()
-    with pytest.raises(StoreTooNew, match=r"version 999 .* up to \d+: run the newer release"):
+    with pytest.raises(StoreTooNew, match=r"version 999 .* versions \d+ to \d+: run the release that has written it"):
         Database.open(url)
 
 

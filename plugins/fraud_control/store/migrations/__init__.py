@@ -27,9 +27,9 @@ def migrate(connection: Connection) -> None:
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     found = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
     if found is not None and found not in known:
-        newest = max(known, key=int)
+        oldest, newest = min(known, key=int), max(known, key=int)
         raise StoreTooNew(
-            f"the control plane's store has version {found} of its tables, and this release knows versions up to "
-            f"{newest}: run the newer release here too, or restore a backup of the store"
+            f"the control plane's store has version {found} of its tables, and this release knows versions {oldest} to "
+            f"{newest}: run the release that has written it here too, or restore a backup of the store"
         )
     command.upgrade(config, "head")
