@@ -56,6 +56,14 @@ CONNECTED = {
     "lists list": [],
     "lists export": [],
     "lists delete": ["mules", "--direct"],
+    "maps save": ["{folder}/map.yaml", "--direct"],
+    "maps set": ["limits", "1=2.50", "--direct"],
+    "maps add": ["limits", "3=4", "--direct"],
+    "maps remove": ["limits", "3", "--direct"],
+    "maps show": ["limits"],
+    "maps list": [],
+    "maps export": [],
+    "maps delete": ["limits", "--direct"],
     "streams load": ["{folder}/payments.jsonl"],
     "streams generate": ["--rate", "50", "--seconds", "1"],
     "detector deploy": ["--reason", "test"],
@@ -145,6 +153,7 @@ def run(name: str, arguments: list[str], folder: Path, env: dict[str, str]) -> I
     rule.write_text(RULE)
     (folder / "payments.jsonl").write_text(PAYMENT)
     (folder / "list.yaml").write_text("{listName: mules, listType: long, values: [1]}")
+    (folder / "map.yaml").write_text("{mapName: limits, keyType: long, valueType: decimal, entries: {1: 2.50}}")
     given = [*name.split(), *(each.format(folder=folder, rule=rule) for each in arguments)]
     yield fraud(*given, env=env)
     if "--json" in options(name) and "--direct" not in given:

@@ -62,7 +62,7 @@ class SchemaShown(ResponseModel):
     actions: list[str]
     states: list[str]
     members: list[str]
-    limits: dict[str, int]
+    limits: dict[str, int | str]
 
 
 class Bindings(ResponseModel):
