@@ -36,8 +36,13 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 DAY_MS = 86_400_000
 CHUNKS = 6
-DATED = ("weekday_day_month", "clock_change")
-"""Cases whose results depend on the date, one after the other in time."""
+DATED = {
+    "weekday_day_month": 1,
+    "clock_change": 1,
+    "month_of_745_hours": 2,
+    "local_day_of_23_hours": 2,
+}
+"""Cases whose results depend on the date, by detector. Those of a detector come one after the other in time."""
 _TIME = re.compile(r"(?<![\d.])1(?:69|70)\d{10}(?![\d.])")
 _STOP = {"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL_STOP"}
 _FORGET = {"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"}
@@ -53,12 +58,12 @@ class Group:
     schema: str
     key_groups: int
     settings: tuple[tuple[str, int], ...]
-    is_dated: bool
+    dated: int
 
     @classmethod
     def of(cls, case: Case) -> Group:
         settings = tuple(case.document.get("settings", {}).items())
-        return cls(case.schema, case.document.get("keyGroups", 1), settings, case.name in DATED)
+        return cls(case.schema, case.document.get("keyGroups", 1), settings, DATED.get(case.name, 0))
 
     @property
     def detector_settings(self) -> dict[str, int]:
@@ -136,17 +141,24 @@ def answers(
         installation = Installation.make(
             tmp_path_factory.mktemp("detector"), project, topics, SCHEMAS[group.schema], **settings
         )
-        shifted = [
-            Shifted(case, 0 if group.is_dated else 1 + position) for position, case in enumerate(_ordered(cases))
-        ]
+        shifted = [Shifted(case, 0 if group.dated else 1 + position) for position, case in enumerate(_ordered(cases))]
         _run(shifted, installation, detectors)
         found |= {each.case.name: (each, answer) for each, answer in _answers(shifted, installation)}
     return found
 
 
 def _ordered(cases: Sequence[Case]) -> list[Case]:
-    """Cases with significant cuts come first, cases that stop the detector come last."""
-    return sorted(cases, key=lambda case: (not Shifted(case, 0).is_cut, Shifted(case, 0).stops))
+    """Cases with significant cuts come first, cases that stop the detector come last. Dated cases come in the order of
+    `DATED`."""
+    order = list(DATED)
+    return sorted(
+        cases,
+        key=lambda case: (
+            not Shifted(case, 0).is_cut,
+            Shifted(case, 0).stops,
+            order.index(case.name) if case.name in DATED else 0,
+        ),
+    )
 
 
 def _run(shifted: Sequence[Shifted], installation: Installation, detectors: DetectorsInTurn) -> None:
@@ -175,7 +187,7 @@ def _run(shifted: Sequence[Shifted], installation: Installation, detectors: Dete
             with detectors.frozen():
                 each.places.update(write(logs, steps))
             until(evaluated, f"a batch of {each.case.name}")
-        write(logs, [_end_of(each)])
+        write(logs, _end_of(each))
     for chunk in _chunks([each for each in shifted if not each.is_cut]):
         with detectors.frozen():
             for each, steps in chunk:
@@ -188,11 +200,16 @@ def _run(shifted: Sequence[Shifted], installation: Installation, detectors: Dete
     assert detectors.wait_end() == DetectorStopped.exit_code, detectors.said()
 
 
-def _end_of(each: Shifted) -> Step:
+def _end_of(each: Shifted) -> list[Step]:
+    """The records that end a case: no rule and no map of it reaches the next case."""
     refused = {int(version) for batch in each.case.document.get("batches", []) for version in batch.get("refused", {})}
     rules = [step["at"] for step in each.steps if "rule" in step]
     times = [at for version, at in enumerate(rules) if version not in refused]
-    return {"at": max([*times, *(step["at"] for step in each.steps if "tx" in step)]) + 1, "rule": _FORGET}
+    at_ms = max([*times, *(step["at"] for step in each.steps if "tx" in step)]) + 1
+    records = [step["rule"] for step in each.steps if "rule" in step]
+    maps = sorted({record["mapName"] for record in records if isinstance(record, dict) and "mapName" in record})
+    deletions = [{"mapName": name, "mapOperation": "DELETE", "source": "test"} for name in maps]
+    return [{"at": at_ms, "rule": record} for record in (_FORGET, *deletions)]
 
 
 def _batches(each: Shifted) -> Iterator[list[Step]]:
@@ -215,7 +232,7 @@ def _batches(each: Shifted) -> Iterator[list[Step]]:
 def _chunks(shifted: Sequence[Shifted]) -> list[list[tuple[Shifted, list[Step]]]]:
     """The results of a case with one partition do not depend on its cuts. The exception is a cut between two records of
     the same append time: the second may be a rule that applies to the first. So cut elsewhere. Stops come last."""
-    steps = [(each, step) for each in shifted for step in (*each.steps, _end_of(each))]
+    steps = [(each, step) for each in shifted for step in (*each.steps, *_end_of(each))]
     until_stop = next((i for i, (each, _) in enumerate(steps) if each.stops), len(steps))
     draw = random.Random(len(steps))
     places = [place for place in range(1, until_stop + 1) if not _is_tied(steps[place - 1 : place + 1])]
