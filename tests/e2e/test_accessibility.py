@@ -33,7 +33,7 @@ def test_the_conflict_of_two_edits_is_accessible(theme: str, running: World, peo
     rule_id = running.rule(document)
     page = people.page("ann", size=WIDE, theme=theme)
     page.goto(f"{running.control}/rules/{rule_id}")
-    page.get_by_role("region", name="Form").get_by_label("Limit").fill("700000")
+    page.get_by_role("region", name="Form").get_by_label("Limit", exact=True).fill("700000")
     etag = running.ask("GET", f"/rules/{rule_id}").headers["etag"]
     change = {"document": {**document, "limit": 800_000}, "comment": ""}
     assert running.ask("PUT", f"/rules/{rule_id}", "ben", json=change, headers={"If-Match": etag}).is_success

@@ -106,7 +106,7 @@ def test_a_picture_of_the_editor_with_errors(busy: int, running: World, people: 
     page = people.page("ann")
     visit(page, running.control, "rule", busy)
     form = page.get_by_role("region", name="Form")
-    form.get_by_label("Limit").fill("20k")
+    form.get_by_label("Limit", exact=True).fill("20k")
     form.get_by_label("Filter").click()
     page.keyboard.press("Control+End")
     page.keyboard.type(" and amount > 5")

@@ -42,7 +42,7 @@ def test_a_rule_from_its_first_draft_to_a_rollback(running: World, people: Peopl
     expect(wrong).to_contain_text("groupingKeyNames")
     expect(wrong).to_contain_text("limit")
 
-    form.get_by_label("Limit").fill("100")
+    form.get_by_label("Limit", exact=True).fill("100")
     choose(ann, "Grouping keys", "Payer (payeeId)")
     ann.keyboard.press("Escape")
     expect(wrong).to_contain_text("Valid.")
@@ -94,7 +94,7 @@ def test_a_rule_from_its_first_draft_to_a_rollback(running: World, people: Peopl
     expect(ben.get_by_role("main").locator(".chip", has_text="Paused").first).to_be_visible()
 
     ben.get_by_role("tab", name="Rule").click()
-    ben.get_by_role("region", name="Form").get_by_label("Limit").fill("500")
+    ben.get_by_role("region", name="Form").get_by_label("Limit", exact=True).fill("500")
     ben.get_by_role("button", name="Save", exact=True).click()
     expect(ben.get_by_role("tab", name="unsaved")).to_have_count(0)
     ben.get_by_role("tab", name="Revisions").click()

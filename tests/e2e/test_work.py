@@ -58,7 +58,7 @@ def test_a_what_if_on_past_days_and_another_limit(running: World, people: People
     expect(curve).to_contain_text("0 alerts")
     curve.get_by_role("button", name="Use this limit").click()
     page.get_by_role("tab", name="Rule (unsaved)").click()
-    expect(page.get_by_role("region", name="Form").get_by_label("Limit")).not_to_have_value("150")
+    expect(page.get_by_role("region", name="Form").get_by_label("Limit", exact=True)).not_to_have_value("150")
     expect(page.get_by_role("status", name="Validation")).to_contain_text("Valid.")
 
 
