@@ -164,7 +164,7 @@ def _featured(draw: st.DrawFn, rule: Mapping[str, Any], features: Features) -> d
         found["rolloutPercent"] = draw(st.sampled_from([50, 100, 30, "70", 1, 0]))
     if features.calendars and draw(st.booleans()):
         found.pop("baseline", None)
-        found = _without_nulls({**found, **draw(_calendars(found["windowSeconds"]))})
+        found = _without_nulls({**found, **draw(_calendars(found.get("windowSeconds", 60)))})
     if features.conditions:
         found = draw(_with_conditions(found, features))
     return found

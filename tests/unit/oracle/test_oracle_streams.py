@@ -16,7 +16,7 @@ from tests.support.streams.generated import cuts_only, documents, warmed_documen
 from tests.support.streams.runs import check_stream, drawn, stream_seeds
 
 NULLABLE = load_schema("nullable")
-SEEDS = range(12)
+SEEDS = range(40)
 ALL = Features(*[True] * len(Features._fields))
 
 Alert = dict[str, Any]

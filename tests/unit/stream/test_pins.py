@@ -154,7 +154,7 @@ def test_a_rule_over_budget_stays_refused_for_every_reader(schema: TransactionSc
 def test_a_rule_with_a_grouping_that_workers_cannot_map_is_refused(schema: TransactionSchema) -> None:
     log = Log()
     rules = RuleLog(log.read, schema, RuleLimits())
-    pinner = RulePinner(DetectorSettings(), rules, mappings=15_016)  # type: ignore[arg-type]
+    pinner = RulePinner(DetectorSettings(), rules, mappings=15_008)  # type: ignore[arg-type]
     log.add(ruleId=1)
     log.add(ruleId=2, groupingKeyNames=["beneficiaryId"], force=True)
     log.add(ruleId=3)
@@ -162,7 +162,7 @@ def test_a_rule_with_a_grouping_that_workers_cannot_map_is_refused(schema: Trans
     assert list(first.timeline.latest.rules) == [1, 3]
     (reason,) = first.decided[1].reasons
     assert reason.field == "groupingKeyNames"
-    assert "vm.max_map_count (15,016)" in reason.message
+    assert "vm.max_map_count (15,008)" in reason.message
 
 
 def test_later_pins_keep_only_the_offsets_of_refused_records(schema: TransactionSchema) -> None:
