@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -43,9 +43,6 @@ from fraud_rules.codec.rules.collections.files import export_collections, parse_
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
-
-if TYPE_CHECKING:
-    pass
 
 app = command_group("Lists of values, through the control plane; with --direct in the rule log itself.")
 

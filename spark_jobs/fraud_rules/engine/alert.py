@@ -69,7 +69,7 @@ def triggering_value(in_force: RuleInForce, row: Sequence[int], schema: Transact
 def limit_text(plan: GroupingPlan, limits: Sequence[Column], rule: int, i: int) -> str | None:
     """The limit of rule number `rule` of the plan at row i, as a decimal without trailing zeros; None if the limit is a
     literal or null. `limits` has the values of the plan's limits."""
-    number = int(plan.rules.rows[rule, at.R_LIMIT])
+    number = int(plan.rules.rows[rule, at.R_LIMIT]) if plan.limits else -1
     if number < 0:
         return None
     values, valid = limits[number].values, limits[number].valid
