@@ -25,6 +25,7 @@ __all__ = [
     "ControlType",
     "LogChange",
     "Operator",
+    "PreviousRows",
     "Rule",
     "RuleAction",
     "RuleChange",
@@ -105,6 +106,14 @@ class Baseline:
         """The schema fields that the baseline reads."""
         aggregated = frozenset() if self.aggregate_field is None else frozenset({self.aggregate_field})
         return aggregated if self.filter is None else aggregated | self.filter.fields
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousRows:
+    """The rows among which a rule finds the previous payment of a key: those in its window that pass its filter."""
+
+    filter: Predicate | None
+    window: Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +207,15 @@ class Rule:
         """The members with an expression that is computed once for a transaction, so that it may look values up."""
         members = (("when", self.when), ("limit", self.limit_expression))
         return tuple((member, expression) for member, expression in members if expression is not None)
+
+    @property
+    def previous_fields(self) -> tuple[str, ...]:
+        """The fields of the previous payment that the rule reads, in order of name."""
+        return tuple(sorted({name for _, expression in self.judged_once for name in expression.previous_fields}))
+
+    def previous_rows(self, expression: Expression) -> PreviousRows | None:
+        """The rows among which an expression of the rule finds the previous payment; None if it reads none."""
+        return PreviousRows(self.filter, self.window) if expression.previous_fields else None
 
     @property
     def limit_expression(self) -> Expression | None:

@@ -19,7 +19,7 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from fraud_rules.codec.rules.condition_types import ConditionBuilder
-from fraud_rules.codec.rules.operand_types import LOOKUP_MEMBERS, Part
+from fraud_rules.codec.rules.operand_types import JUDGED_MEMBERS, Part
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.expressions.expression import Expression
 from fraud_rules.model.expressions.predicate import Predicate
@@ -122,7 +122,7 @@ def _parse(
     excess = _excess(text, limits)
     if excess is not None:
         raise RuleRejected([Reason(member, excess)])
-    builder = ConditionBuilder(schema, limits, lookups_allowed=member in LOOKUP_MEMBERS)
+    builder = ConditionBuilder(schema, limits, is_judged_once=member in JUDGED_MEMBERS)
     try:
         tree = build(builder, builder.transform(_PARSER.parse(text)))
     except UnexpectedInput as error:

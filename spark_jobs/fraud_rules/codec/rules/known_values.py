@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fraud_rules.errors import Reason
 from fraud_rules.model.expressions.expression import Constant, Expression, FieldRef
 from fraud_rules.model.expressions.predicate import Comparison, Membership
+from fraud_rules.model.expressions.previous import PreviousValue
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
 
@@ -35,9 +36,9 @@ def unknown_values(rule: Rule, schema: TransactionSchema) -> list[Reason]:
 def _texts(condition: Expression) -> Iterator[tuple[str, str]]:
     """Yield the fields and the texts with which a condition compares them for equality."""
     match condition:
-        case Comparison(FieldRef(name), "=" | "!=", Constant(str() as text)):
+        case Comparison(FieldRef(name) | PreviousValue(FieldRef(name)), "=" | "!=", Constant(str() as text)):
             yield name, text
-        case Membership(FieldRef(name), literals):
+        case Membership(FieldRef(name) | PreviousValue(FieldRef(name)), literals):
             yield from ((name, text) for text in literals if isinstance(text, str))
         case _:
             for part in condition.operands:

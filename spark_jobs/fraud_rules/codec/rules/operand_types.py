@@ -32,6 +32,7 @@ from fraud_rules.model.expressions.expression import (
 from fraud_rules.model.expressions.functions import FUNCTIONS, Function, FunctionCall, Parameter, Setting
 from fraud_rules.model.expressions.lookups import MAP_FUNCTIONS, ListMembership, MapLookup
 from fraud_rules.model.expressions.predicate import value_of_condition
+from fraud_rules.model.expressions.previous import PREVIOUS, PreviousValue
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.value_list import CollectionKind, CollectionName, ListType
@@ -40,7 +41,7 @@ from fraud_rules.runtime.safe_text import quote
 from fraud_rules.runtime.zones import is_zone
 
 __all__ = [
-    "LOOKUP_MEMBERS",
+    "JUDGED_MEMBERS",
     "USES_OF_BOOLEANS",
     "OperandBuilder",
     "Part",
@@ -50,8 +51,9 @@ __all__ = [
     "with_type_in_brackets",
 ]
 
-LOOKUP_MEMBERS: Final = ("when", "limit")
-"""The members of a rule whose expressions may look values up in lists and maps."""
+JUDGED_MEMBERS: Final = ("when", "limit")
+"""The members of a rule whose expressions are computed once for a transaction, so that they may look values up in lists
+and maps, and read the previous payment."""
 
 USES_OF_BOOLEANS: Final = (
     "it can be a condition by itself, or compared with true, false or a boolean field, with = or !="
@@ -82,11 +84,11 @@ class Part(NamedTuple):
 class OperandBuilder(Transformer_NonRecursive[Token, Part]):
     """Builds typed nodes from grammar nodes, bottom up. It collects all problems instead of stopping at the first."""
 
-    def __init__(self, schema: TransactionSchema, limits: RuleLimits, lookups_allowed: bool) -> None:
-        """`lookups_allowed`: whether the text may look values up in lists and maps."""
+    def __init__(self, schema: TransactionSchema, limits: RuleLimits, is_judged_once: bool) -> None:
+        """`is_judged_once`: whether the text belongs to one of `JUDGED_MEMBERS`."""
         super().__init__()
         self._schema = schema
-        self._lookups_allowed = lookups_allowed
+        self._is_judged_once = is_judged_once
         self._named: dict[CollectionName, ListType | MapType] = {}
         self._limits = limits
         self._positions: dict[str, int] = {}
@@ -165,6 +167,8 @@ class OperandBuilder(Transformer_NonRecursive[Token, Part]):
         name, at = token.lower(), token.start_pos or 0
         if name in MAP_FUNCTIONS:
             return self._map(name, arguments, at)
+        if name == PREVIOUS:
+            return Part(self._previous(arguments, at), at)
         function = self.function(token)
         if function is None or any(part.node is None for part in arguments):
             return Part(None, at)
@@ -184,10 +188,25 @@ class OperandBuilder(Transformer_NonRecursive[Token, Part]):
 
     def function(self, token: Token) -> Function | None:
         """The function of this name. Records a problem and returns None if there is no such function."""
-        found, names = FUNCTIONS.get(token.lower()), (*FUNCTIONS, *MAP_FUNCTIONS)
-        if found is None and token.lower() not in MAP_FUNCTIONS:
+        others = (*MAP_FUNCTIONS, PREVIOUS)
+        found, names = FUNCTIONS.get(token.lower()), (*FUNCTIONS, *others)
+        if found is None and token.lower() not in others:
             self._unknown(token, "a function", names, f"the functions are {', '.join(names)}")
         return found
+
+    # The previous payment
+
+    def _previous(self, arguments: Sequence[Part], at: int) -> PreviousValue | None:
+        if len(arguments) != 1:
+            self._problem(f"{PREVIOUS}(field) cannot have {len(arguments)} arguments", at)
+            return None
+        node = arguments[0].node
+        if not self._is_judged_once:
+            self._problem(f"reads the {PREVIOUS} payment, which is allowed in {' and '.join(JUDGED_MEMBERS)} only", at)
+        if node is not None and not isinstance(node, FieldRef):
+            self._problem(f"{PREVIOUS} needs a declared field, not {shown(node)}", arguments[0].at)
+            return None
+        return None if node is None else PreviousValue(node)
 
     # Look-ups
 
@@ -211,9 +230,9 @@ class OperandBuilder(Transformer_NonRecursive[Token, Part]):
     ) -> LookupNode | None:
         """The look-up of an item in a list or map; None with a problem."""
         node = item.node
-        if not self._lookups_allowed:
+        if not self._is_judged_once:
             self._problem(
-                f"names the {kind} {quote(name)}; {kind}s are allowed in {' and '.join(LOOKUP_MEMBERS)} only", at
+                f"names the {kind} {quote(name)}; {kind}s are allowed in {' and '.join(JUDGED_MEMBERS)} only", at
             )
         if not _COLLECTION_NAME.fullmatch(name):
             self._problem(f"{quote(name)} is not a {kind}'s name, which has the form {COLLECTION_NAME}", at)
@@ -309,8 +328,10 @@ class OperandBuilder(Transformer_NonRecursive[Token, Part]):
         return self._normalized(literal, other)
 
     def _normalized(self, node: Node, other: Expression) -> Node | Constant:
-        """A text literal beside a field in the form of the field's texts. Every other expression stays as it is."""
-        declared = self._schema.field(other.name) if isinstance(other, FieldRef) else None
+        """A text literal beside a field, also of the previous payment, in the form of the field's texts. Every other
+        expression stays as it is."""
+        named = other.item if isinstance(other, PreviousValue) else other
+        declared = self._schema.field(named.name) if isinstance(named, FieldRef) else None
         if declared is None or not isinstance(node, Constant) or not isinstance(node.value, str):
             return node
         return Constant(normalized(node.value, declared.normalize), node.kind)

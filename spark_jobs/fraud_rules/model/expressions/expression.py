@@ -126,6 +126,11 @@ class Expression(ABC):
         return frozenset().union(*(each.lookups for each in self.operands))
 
     @property
+    def previous_fields(self) -> frozenset[str]:
+        """The fields of the previous payment that the expression reads."""
+        return frozenset().union(*(each.previous_fields for each in self.operands))
+
+    @property
     def rank(self) -> Rank:
         """The rank of the canonical text."""
         return Rank.SINGLE
