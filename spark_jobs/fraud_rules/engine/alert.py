@@ -12,19 +12,20 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
+from fraud_rules.engine.state.previous_payments import PreviousColumns
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import aggregate_of, baseline_value
 from fraud_rules.engine.window.plan import GroupingPlan
-from fraud_rules.model.documents.alerts import AlertDocument, BaselineDocument, RestrictionDocument
+from fraud_rules.model.documents.alerts import AlertDocument, BaselineDocument, PreviousDocument, RestrictionDocument
 from fraud_rules.model.documents.transactions import EvaluationDocument
 from fraud_rules.model.expressions.unscaled import unscaled_text
 from fraud_rules.model.output import AlertRecord
-from fraud_rules.model.rule import Baseline, Rule, RuleAction
+from fraud_rules.model.rule import Baseline, PreviousRows, Rule, RuleAction
 from fraud_rules.model.ruleset import RuleInForce
-from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
-from fraud_rules.model.transaction import Column, TransactionBatch
+from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, Field, FieldType, TransactionSchema
+from fraud_rules.model.transaction import Column, TransactionBatch, cells_of
 from fraud_rules.model.value_list import CollectionKind
 
 ALERT_NAMESPACE = uuid.UUID("6f0c9a52-2f5e-5b0c-9a53-8f6f7c1d2e40")
@@ -78,6 +79,28 @@ def limit_text(plan: GroupingPlan, limits: Sequence[Column], rule: int, i: int) 
     return unscaled_text(int(values[i]), plan.limits[number].expression.digits.after)
 
 
+def previous_payment(
+    rule: Rule, previous: PreviousColumns, i: int, schema: TransactionSchema
+) -> PreviousDocument | UnsetType | None:
+    """The id and the fields of the previous payment that a rule has read at row i, decimals as text without trailing
+    zeros; None without such a payment, UNSET for a rule that reads none."""
+    names = rule.previous_fields
+    if not names:
+        return UNSET
+    columns = previous[PreviousRows(rule.filter, rule.window)]
+    ids = columns[ID_FIELD].valid
+    if ids is not None and not ids[i]:
+        return None
+    shown = [field for field in schema.fields if field.name == ID_FIELD or field.name in names]
+    return {field.name: _shown(columns[field.name], i, field) for field in shown}
+
+
+def _shown(column: Column, i: int, field: Field) -> object:
+    if field.type is FieldType.DECIMAL and (column.valid is None or column.valid[i]):
+        return unscaled_text(int(column.values[i]), field.scale)
+    return cells_of(column, [i], field)[0]
+
+
 def _baseline(
     rule: Rule, baseline: Baseline, row: Sequence[int], end_ms: int, schema: TransactionSchema
 ) -> BaselineDocument:
@@ -123,12 +146,17 @@ class AlertBuilder:
         self._payments = _payments(batch, list(dict.fromkeys([row[at.O_ROW] for row in output])), schema)
 
     def build(
-        self, in_force: RuleInForce, row: Sequence[int], used: UsedVersions = _NOTHING, limit: str | None = None
+        self,
+        in_force: RuleInForce,
+        row: Sequence[int],
+        used: UsedVersions = _NOTHING,
+        limit: str | None = None,
+        previous: PreviousDocument | UnsetType | None = UNSET,
     ) -> AlertRecord:
         """Build the alert of an output row. Its O_ROW is the position of the transaction in the batch.
 
         `used` has the versions of the lists and maps that the rule names, by kind and name. `limit` is the value of its
-        limit if this is an expression.
+        limit if this is an expression. `previous` is the result of `previous_payment`.
         """
         rule, (event, encoded, append_ms, partition, offset) = in_force.rule, self._payments[row[at.O_ROW]]
         key = {name: event[name] for name in self._fields}
@@ -158,6 +186,7 @@ class AlertBuilder:
             lists=used.get(CollectionKind.LIST, UNSET),
             maps=used.get(CollectionKind.MAP, UNSET),
             limit=UNSET if limit is None else limit,
+            previous=previous,
         )
         text = _encoder.encode(alert)
         transaction_at = text.index(_TRANSACTION) + len(_TRANSACTION) - 1

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.alert import AlertBuilder, limit_text
+from fraud_rules.engine.alert import AlertBuilder, limit_text, previous_payment
 from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.fanout import in_arrival_order
 from fraud_rules.engine.lookups import collection_versions, lookup_columns
@@ -37,6 +37,7 @@ from fraud_rules.engine.task_rows import RowRange, rows_of_blobs
 from fraud_rules.engine.warm_up import HistoryMerge, WarmHistory
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, compile_plan
+from fraud_rules.model.expressions.expression import Columns, Expression
 from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord, RuleCost, RuleMatches
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleSet, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
@@ -238,12 +239,8 @@ class _BatchEvaluation:
         if rows is not None and (sample is None or rows.is_whole):
             masks = rows.rows.masks(plan, self._timeline, sample).between(rows.start, rows.end)
         else:
-            looked_up = lookup_columns(plan.judged, self._timeline, batch, entry_counts)
-            masks = predicate_masks(plan, {**batch.columns, **looked_up}, len(batch), sample)
-        if self._engine.observer is None and rows is not None:
-            self._matches += matches_of_rows(plan, rows, self._timeline)
-        elif self._engine.observer is None:
-            self._matches += matches_of_versions(plan, versions, masks.passes)
+            columns = self._columns_of(batch, entry_counts, plan.judged(None), 0, len(batch), {})
+            masks = predicate_masks(plan, columns, len(batch), sample)
         result = state.accept(
             batch,
             versions,
@@ -254,7 +251,12 @@ class _BatchEvaluation:
             sample=sample,
             events=events,
             masks=masks,
+            columns_of=partial(self._columns_of, batch, entry_counts),
         )
+        if self._engine.observer is None and rows is not None and not plan.previous:
+            self._matches += matches_of_rows(plan, rows, self._timeline)
+        elif self._engine.observer is None:
+            self._matches += matches_of_versions(plan, versions, result.passes)
         accepted = (result.outcomes == at.ROW_ACCEPTED) | (result.outcomes == at.ROW_LATE_KEPT)
         kept = batch if accepted.all() else batch.take(np.flatnonzero(accepted))
         kept = with_arrival_numbers(kept, np.arange(first_number, first_number + len(kept), dtype=np.int64))
@@ -263,6 +265,19 @@ class _BatchEvaluation:
         self._report(batch, head, plan, result, entry_counts, sample)
         if self._engine.meter is not None and sample is not None:
             self._costs += self._engine.meter.costs(sample, plan, len(batch))
+
+    def _columns_of(
+        self,
+        batch: TransactionBatch,
+        entry_counts: Ints,
+        expressions: Sequence[Expression],
+        start: int,
+        end: int,
+        more: Columns,
+    ) -> Columns:
+        """The columns of the rows [start, end), `more` columns, and those of the look-ups of expressions."""
+        columns = {**batch.columns_between(start, end), **more}
+        return {**columns, **lookup_columns(expressions, self._timeline, columns, entry_counts[start:end])}
 
     def _head_for(self, grouping: GroupingInForce) -> GroupingStateHead:
         """The head of the grouping's state in its current epoch. A state that does not exist yet is created."""
@@ -372,8 +387,9 @@ class _BatchEvaluation:
                 count = int(entry_counts[row[at.O_ROW]])
                 used = used_versions(row[at.O_RULE], count)
                 limit = limit_text(plan, result.limits, row[at.O_RULE], row[at.O_ROW])
+                previous = previous_payment(in_force.rule, result.previous, row[at.O_ROW], self._engine.schema)
                 with nullcontext() if sample is None else sample.alert_of(row[at.O_RULE]):
-                    self._alerts.append(builder.build(in_force, row, used, limit))
+                    self._alerts.append(builder.build(in_force, row, used, limit, previous))
             if self._engine.settings.evaluations:
                 self._evaluations.append(builder.encode_evaluation(in_force, row))
         self._report_unevaluated(batch, head, result)

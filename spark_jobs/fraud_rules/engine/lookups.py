@@ -14,7 +14,7 @@ from fraud_rules.model.expressions.lookups import Lookup
 from fraud_rules.model.expressions.unscaled import as_int64
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import RuleTimeline
-from fraud_rules.model.transaction import Column, TransactionBatch
+from fraud_rules.model.transaction import Column
 from fraud_rules.model.value_list import CollectionKind, ValueList
 from fraud_rules.model.value_map import ValueMap
 
@@ -24,12 +24,13 @@ Ints = NDArray[np.int64]
 
 
 def lookup_columns(
-    expressions: Iterable[Expression], timeline: RuleTimeline, batch: TransactionBatch, counts: Ints
+    expressions: Iterable[Expression], timeline: RuleTimeline, columns: Columns, counts: Ints
 ) -> dict[str, Column]:
     """The columns that the look-ups of the expressions read, by `Lookup.column`: 1 for a row whose value is listed, or
     the value in a map.
 
-    `counts` int64[n] holds the number of log entries that apply to each row. A row is null if the list or map is
+    `columns` holds all other columns of the n rows that the expressions read. `counts` int64[n] holds the number of log
+    entries that apply to each row. A row is null if the list or map is
     missing, or has another type. Then no rule in force for the row reads it: a rule of a later or an earlier row of the
     batch does.
     """
@@ -43,7 +44,7 @@ def lookup_columns(
     known = [timeline.collections_at(point) for point in points.tolist()]
     found: dict[str, Column] = {}
     for each in needed:
-        values = _values(each, {**batch.columns, **found}, len(batch))
+        values = _values(each, {**columns, **found}, len(counts))
         found[each.column] = _column(values, [_suitable(each, at_point) for at_point in known], inverse)
     return found
 

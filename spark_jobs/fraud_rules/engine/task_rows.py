@@ -62,8 +62,9 @@ class GroupingRows:
     def masks(self, plan: GroupingPlan, timeline: RuleTimeline, sample: RuleSample | None = None) -> PredicateMasks:
         """The masks of the plan's predicates. With a sample, they are evaluated again."""
         if self._masks is None or self._masks[0] is not plan or sample is not None:
-            looked_up = lookup_columns(plan.judged, timeline, self.batch, self.versions(timeline).entry_counts)
-            self._masks = plan, predicate_masks(plan, {**self.batch.columns, **looked_up}, len(self.batch), sample)
+            columns, counts = self.batch.columns, self.versions(timeline).entry_counts
+            looked_up = lookup_columns(plan.judged(None), timeline, columns, counts)
+            self._masks = plan, predicate_masks(plan, {**columns, **looked_up}, len(self.batch), sample)
         return self._masks[1]
 
 

@@ -45,6 +45,11 @@ class Column:
             dictionary = tuple([dictionary[code] for code in used])
         return Column(values, valid, dictionary)
 
+    @staticmethod
+    def concat(columns: Sequence[Column]) -> Column:
+        """The rows of all columns of one type, in order."""
+        return columns[0] if len(columns) == 1 else _concat_columns(columns, [len(each.values) for each in columns])
+
     def map_texts(self, change: Callable[[str], str]) -> Column:
         """The column of strings with each text changed."""
         return self.with_texts(tuple(map(change, self.dictionary or ())))
@@ -79,6 +84,13 @@ class TransactionBatch:
         """The rows at `indices` (positions or a mask), in that order."""
         columns = {name: column.take(indices) for name, column in self.columns.items()}
         return TransactionBatch(self.append_ms[indices], self.partition[indices], self.offset[indices], columns)
+
+    def columns_between(self, start: int, end: int) -> dict[str, Column]:
+        """The columns of the rows [start, end)."""
+        if end - start == len(self):
+            return self.columns
+        rows: Any = slice(start, end)
+        return {name: column.take(rows) for name, column in self.columns.items()}
 
     @staticmethod
     def concat(batches: Sequence[TransactionBatch]) -> TransactionBatch:

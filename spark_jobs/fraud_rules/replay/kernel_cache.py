@@ -26,10 +26,11 @@ _RULE: Final = {
     "limit": 1,
     "windowMinutes": 1,
 }
+_PREVIOUS_RULE: Final = {**_RULE, "ruleId": 2, "when": "amount > previous(amount)"}
 
 
 def load_kernel() -> None:
-    """Evaluate one rule once, and change a state. The first call reads the code from the cache, or compiles it.
+    """Evaluate two rules once, and change a state. The first call reads the code from the cache, or compiles it.
 
     The workers of a detector load all that a batch may need, before its first batch.
     """
@@ -66,7 +67,7 @@ def _evaluate(transactions: list[tuple[int, int]]) -> None:
     from fraud_rules.configuration.settings import DetectorSettings
     from fraud_rules.replay.replay import replay
 
-    steps: list[dict[str, Any]] = [{"at": 1, "rule": _RULE}]
+    steps: list[dict[str, Any]] = [{"at": 1, "rule": _RULE}, {"at": 1, "rule": _PREVIOUS_RULE}]
     last = max(at for at, _ in transactions) + 1
     for number, (at, account) in enumerate([*transactions, (last, 1)]):
         amount = "2.00" if at == last else "1.00"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from tests.support.oracle.moments import epoch_ms
+from tests.support.streams import generated
 from tests.support.streams.generated import START_MS
 
 
@@ -146,6 +147,13 @@ def with_features(draw: st.DrawFn, documents: SearchStrategy[dict[str, Any]], fe
         boundary_ms = epoch_ms(draw(st.sampled_from(BOUNDARIES)))
         document = _moved(document, boundary_ms - draw(st.sampled_from([3000, 0, 1000, 20_000, 60_000])))
     return document
+
+
+def previous_documents(documents: SearchStrategy[dict[str, Any]] | None = None) -> SearchStrategy[dict[str, Any]]:
+    """Documents whose rules read the previous payment, also beside maps, rollouts and calendar windows."""
+    features = Features(limits=True, rollout=True, calendars=True, maps=True, previous=True)
+    drawn = generated.documents() if documents is None else documents
+    return st.one_of(with_features(drawn, each) for each in (Features(limits=True, previous=True), features))
 
 
 @st.composite

@@ -16,7 +16,7 @@ from fraud_rules.replay.replay import replay
 from fraud_rules.runtime.zones import CALENDAR_END_MS
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
-from tests.support.streams.features import Features, with_features
+from tests.support.streams.features import Features, previous_documents, with_features
 from tests.support.streams.generated import (
     START_MS,
     calendar_documents,
@@ -177,6 +177,19 @@ def test_engine_agrees_with_the_oracle_where_calendars_turn(stream_seed: int) ->
 @stream_seeds(STREAMS // 2)
 def test_engine_agrees_with_the_oracle_about_maps(stream_seed: int) -> None:
     streams = with_features(documents(), Features(maps=True))
+    check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 2)
+def test_engine_agrees_with_the_oracle_about_the_previous_payment(stream_seed: int) -> None:
+    check_stream(stream_seed, previous_documents(), lambda document: _assert_same(document, _oracle, _engine))
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 4)
+def test_engine_agrees_with_the_oracle_about_the_previous_payment_after_warm_ups(stream_seed: int) -> None:
+    streams = previous_documents(warmed_documents())
     check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
 
 

@@ -32,7 +32,7 @@ def passing(text: str, entry_counts: list[int]) -> list[bool]:
     places = np.arange(ROWS, dtype=np.int64)
     batch = TransactionBatch(places, places.astype(np.int32), places, {"payeeId": payees, "country": countries})
     tree = parse_filter(text, SCHEMA, RuleLimits(), "when")
-    columns = lookup_columns([tree], TIMELINE, batch, np.array(entry_counts, dtype=np.int64))
+    columns = lookup_columns([tree], TIMELINE, batch.columns, np.array(entry_counts, dtype=np.int64))
     return tree.mask({**batch.columns, **columns}, ROWS).tolist()
 
 

@@ -46,7 +46,7 @@ def passing(text: str, entry_counts: list[int]) -> list[bool]:
     batch = TransactionBatch(places, places.astype(np.int32), places, {"payeeId": payees, "country": countries})
     tree = parse_filter(text, SCHEMA, RuleLimits(), "when")
     assert parse_filter(str(tree), SCHEMA, RuleLimits(), "when") == tree
-    columns = lookup_columns([tree], TIMELINE, batch, np.array(entry_counts, dtype=np.int64))
+    columns = lookup_columns([tree], TIMELINE, batch.columns, np.array(entry_counts, dtype=np.int64))
     return tree.mask({**batch.columns, **columns}, ROWS).tolist()
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.state import grouping_state
 from fraud_rules.engine.state.arrays import HeapArrays
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.window import displaced
@@ -24,6 +25,7 @@ from fraud_rules.replay.replay import replay
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
 from tests.support.places import ROOT
+from tests.support.streams.features import previous_documents
 from tests.support.streams.generated import documents
 from tests.support.streams.long import long_document
 from tests.support.streams.payee_rules import payee_rules
@@ -64,6 +66,16 @@ def _assert_same(document: Mapping[str, Any]) -> None:
 @stream_seeds(STREAMS // 2)
 def test_engine_agrees_with_the_oracle(stream_seed: int) -> None:
     check_stream(stream_seed, documents(), _assert_same)
+
+
+@SHRINKS
+@pytest.mark.usefixtures("displace_all")
+@stream_seeds(STREAMS // 4)
+def test_engine_agrees_with_the_oracle_about_previous_payments_of_earlier_calls(
+    stream_seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grouping_state, "_ROWS_PER_CALL", 2)
+    check_stream(stream_seed, previous_documents(), _assert_same)
 
 
 @SHRINKS

@@ -19,6 +19,7 @@ from fraud_rules.model.expressions.expression import Arithmetic, Constant, Expre
 from fraud_rules.model.expressions.functions import FUNCTIONS, FunctionCall
 from fraud_rules.model.expressions.lookups import ListMembership, MapLookup
 from fraud_rules.model.expressions.predicate import And, Comparison, Membership, Not, Or
+from fraud_rules.model.expressions.previous import PreviousValue
 from fraud_rules.model.expressions.rollout import Rollout
 from fraud_rules.model.rule import Baseline, Rule
 from fraud_rules.model.ruleset import RuleInForce
@@ -36,6 +37,9 @@ _SQUARE_TOTALS_NS: Final = 20
 _EXTREME_NS: Final = 80
 _DISTINCT_NS: Final = 300
 _BASELINE_NS: Final = 40
+_PREVIOUS_NS: Final = 150
+"""The search of the previous payment among the rows of a filter and a window."""
+_PREVIOUS_FIELD_NS: Final = 20
 _OWN_LIMIT_NS: Final = 80
 """The limit of each row in the form in which the kernel compares with it, for a limit that is an expression."""
 
@@ -145,6 +149,10 @@ def _shared_parts(rule: Rule) -> Iterator[tuple[_Part, int]]:
         yield ("condition", fields, rule.selection), _expression_ns(rule.selection)
     if rule.limit_expression is not None:
         yield ("limit", fields, rule.limit_expression), _expression_ns(rule.limit_expression)
+    if rule.previous_fields:
+        yield ("previous", fields, rule.filter, rule.window), _PREVIOUS_NS
+        for name in rule.previous_fields:
+            yield ("previous field", fields, rule.filter, rule.window, name), _PREVIOUS_FIELD_NS
     if aggregate_of(rule).is_distinct:
         yield ("distinct", fields, rule.filter, rule.window, rule.unique), _DISTINCT_NS
     yield from _source_parts(fields, rule, rule.window)
@@ -179,7 +187,7 @@ def _expression_ns(expression: Expression) -> int:
 def _own_ns(expression: Expression) -> int:
     """The evaluation of an expression without its operands."""
     match expression:
-        case FieldRef() | Constant() | And() | Or() | Not():
+        case FieldRef() | PreviousValue() | Constant() | And() | Or() | Not():
             return 0
         case Arithmetic(operator="/"):
             return _DIVISION_NS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,12 @@ from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-__all__ = ["PredicateMasks", "calendar_starts", "event_rows", "filter_masks", "null_bit", "predicate_masks"]
+__all__ = [
+    "PredicateMasks", "calendar_starts", "event_rows", "filter_masks", "limit_values", "null_bit", "predicate_masks",
+]  # fmt: skip
+
+
+_NULL: Final = Column(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.bool_), None)
 
 
 class PredicateMasks(NamedTuple):
@@ -73,28 +78,42 @@ def predicate_masks(
     plan: GroupingPlan, columns: Mapping[str, Column], n: int, sample: RuleSample | None = None
 ) -> PredicateMasks:
     """Evaluate all filters, then all conditions, then all limits, for n rows. The sample receives the CPU time of
-    each."""
-    masks = _masks((*plan.measures.filters, *plan.conditions), columns, n, sample)
-    return masks._replace(limits=[_limit_values(each, columns, n, sample) for each in plan.limits])
+    each.
+
+    A condition that reads the previous payment passes no row, and such a limit is null: see `previous_payments`.
+    """
+    conditions = [each.expression if each.previous is None else None for each in plan.conditions]
+    masks = _masks((*plan.measures.filters, *conditions), columns, n, sample)
+    return masks._replace(limits=[_limit_or_null(each, columns, n, sample) for each in plan.limits])
 
 
-def _limit_values(limit: RowLimit, columns: Mapping[str, Column], n: int, sample: RuleSample | None) -> Column:
+def _limit_or_null(limit: RowLimit, columns: Mapping[str, Column], n: int, sample: RuleSample | None) -> Column:
     began = 0 if sample is None else time.thread_time_ns()
-    column = limit.expression.evaluate(columns, n)
-    valid = None if column.valid is None else np.broadcast_to(column.valid, n)
+    column = _NULL if limit.previous is not None else limit_values(limit, columns, n)
     if sample is not None:
         sample.limits_ns.append(time.thread_time_ns() - began)
+    return _of_rows(column, n)
+
+
+def limit_values(limit: RowLimit, columns: Mapping[str, Column], n: int) -> Column:
+    """The values of a limit for n rows."""
+    return _of_rows(limit.expression.evaluate(columns, n), n)
+
+
+def _of_rows(column: Column, n: int) -> Column:
+    """A column of n rows from one whose only row may stand for all."""
+    valid = None if column.valid is None else np.broadcast_to(column.valid, n)
     return Column(np.broadcast_to(column.values, n), valid, None)
 
 
 def _masks(
-    predicates: Sequence[Predicate], columns: Mapping[str, Column], n: int, sample: RuleSample | None = None
+    predicates: Sequence[Predicate | None], columns: Mapping[str, Column], n: int, sample: RuleSample | None = None
 ) -> PredicateMasks:
     masks = np.ones((n, len(predicates) + 1), dtype=np.uint8)
     counts = [n]
     for number, predicate in enumerate(predicates, start=1):
         began = 0 if sample is None else time.thread_time_ns()
-        mask = predicate.mask(columns, n)
+        mask = np.zeros(n, dtype=np.bool_) if predicate is None else predicate.mask(columns, n)
         masks[:, number] = mask
         counts.append(int(np.count_nonzero(mask)))
         if sample is not None:

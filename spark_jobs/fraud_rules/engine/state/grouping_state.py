@@ -24,6 +24,7 @@ from fraud_rules.engine.state.event_rows import (
     predicate_masks,
 )
 from fraud_rules.engine.state.plans import PLANS, shared_measures
+from fraud_rules.engine.state.previous_payments import ColumnsOf, PreviousColumns, PreviousPayments
 from fraud_rules.engine.state.row_limits import row_limits
 from fraud_rules.engine.state.rule_sample import NOT_TIMED, RuleSample
 from fraud_rules.engine.state.spent import Horizon, find_spent
@@ -36,6 +37,7 @@ from fraud_rules.engine.window.bundles import Arrivals, Ints, ResultArrays
 from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE
 from fraud_rules.engine.window.kernel import advance
 from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, storing_plan
+from fraud_rules.model.expressions.expression import Columns, Expression
 from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -70,14 +72,17 @@ class Marks:
 class AcceptResult:
     """The results for n rows: `outcomes` int8[n] of ROW_*, `lateness_ms` int64[n] (0 unless late), and `output`
     int64[m, O_WIDTH] with a row of O_* for each alert and suppressed alert, or for each evaluation with `explain`.
-    `marks` has the marks that the alerts and suppressed alerts have changed; None without such alerts. `limits` has the
-    values of the plan's limits that are expressions, unscaled, for n rows."""
+    `marks` has the marks that the alerts and suppressed alerts have changed; None without such alerts. `passes` and
+    `limits` are those of `PredicateMasks` for all predicates and limits of the plan. `previous` has the previous
+    payments that rules have read."""
 
     outcomes: NDArray[np.int8]
     lateness_ms: Ints
     output: Ints
     marks: Marks | None
+    passes: NDArray[np.uint8]
     limits: Sequence[Column]
+    previous: PreviousColumns
 
 
 class GroupingState:
@@ -180,19 +185,27 @@ class GroupingState:
         sample: RuleSample | None = None,
         events: Ints | None = None,
         masks: PredicateMasks | None = None,
+        columns_of: ColumnsOf | None = None,
     ) -> AcceptResult:
         """Accept the n rows of the batch in their order, and evaluate them.
 
         `versions` int64[n] holds, for each row, the index of the grouping's version among the versions of the plan.
         With `explain`, the output has every evaluation, otherwise only alerts and suppressed alerts. `sample` receives
         the CPU time of the rules. `events` and `masks` are those of `event_rows` and `predicate_masks` for the rows,
-        if the caller has them.
+        if the caller has them. `columns_of` returns the columns of the batch, and those of look-ups; without it, the
+        rules name no list or map.
         """
         self._refresh()
         self._prepare_for(plan)
         if masks is None:
             masks = predicate_masks(plan, batch.columns, len(batch))
-        return self._advance(batch, versions, masks, plan, max_out_of_orderness_ms, explain, progress, sample, events)
+        previous = None
+        if plan.previous:
+            columns_of = columns_of or partial(_columns_of, batch)
+            previous = PreviousPayments(plan, self._schema, masks, columns_of, sample)
+        return self._advance(
+            batch, versions, masks, plan, max_out_of_orderness_ms, explain, progress, sample, events, previous
+        )
 
     def _advance(
         self,
@@ -205,6 +218,7 @@ class GroupingState:
         progress: TaskProgress,
         sample: RuleSample | None = None,
         events: Ints | None = None,
+        previous: PreviousPayments | None = None,
     ) -> AcceptResult:
         """`accept` under a plan with the view's measures."""
         # A row is evaluated only if it is not older than the watermark, so no mark that these rows change is spent by
@@ -220,10 +234,22 @@ class GroupingState:
         self.header[at.H_OUT] = 0
         every, timings = (0, NOT_TIMED) if sample is None else (sample.every, sample.timings)
         displaced = DisplacedRows(self._view)
-        start, done, end = 0, 0, min(n, _ROWS_PER_CALL)
-        limits = row_limits(plan.rules, plan.limits, masks.between(done, end).limits, end)
+        start, done = 0, 0
+        passes = masks.passes if previous is None else previous.passes
+
+        def next_arrivals() -> Arrivals:
+            """The arrivals of the call of the kernel from row `done` on."""
+            end = min(n, done + _ROWS_PER_CALL)
+            arrivals = Arrivals(rows[:end], passes[:end], versions[:end], starts[:end], plan.rules, done)
+            if previous is None:
+                limits = masks.between(done, end).limits
+            else:
+                displaced.merge()
+                limits = previous.judge(self._view, arrivals, done, max_out_of_orderness_ms, self._column)
+            return arrivals._replace(limits=row_limits(plan.rules, plan.limits, limits, end - done))
+
+        arrivals = next_arrivals()
         while True:
-            arrivals = Arrivals(rows[:end], masks.passes[:end], versions[:end], starts[:end], limits, done)
             results = ResultArrays(
                 outcomes, lateness_ms, self._output, lefts, shared, ahead, self._limbs, every, timings
             )
@@ -248,18 +274,20 @@ class GroupingState:
                     self._encode_texts(rows, batch)
                 displaced = DisplacedRows(self._view)
                 continue
-            progress.evaluated(end - done)
-            done = end
-            if end == n:
+            progress.evaluated(start - done)
+            done = start
+            if done == n:
                 displaced.merge()
                 output = self._output[: self.header[at.H_OUT]].copy()
                 if len(self._output) > _OUTPUT_ROWS:
                     self._output = np.empty((_OUTPUT_ROWS, at.O_WIDTH), dtype=np.int64)
                 fired = output[output[:, at.O_FIRED] != at.FIRED_NO] if explain else output
                 marks = self._changed_marks(rows, fired, plan)
-                return AcceptResult(outcomes, lateness_ms, output, marks, masks.limits)
-            end = min(n, end + _ROWS_PER_CALL)
-            limits = row_limits(plan.rules, plan.limits, masks.between(done, end).limits, end - done)
+                if previous is None:
+                    return AcceptResult(outcomes, lateness_ms, output, marks, passes, masks.limits, {})
+                columns = previous.columns()
+                return AcceptResult(outcomes, lateness_ms, output, marks, passes, previous.limits(), columns)
+            arrivals = next_arrivals()
 
     def _grow(self, need: int, horizon: Horizon, rows: int) -> bool:
         """Make room in the array that the kernel needs for the remaining `rows` of the batch: free the space of expired
@@ -487,6 +515,13 @@ class GroupingState:
         slots = np.empty(len(rows), dtype=np.int64)
         hash_tables.assign_slots(self._view.state, self._view.measure_arrays, rows, slots)
         return slots
+
+
+def _columns_of(
+    batch: TransactionBatch, expressions: Sequence[Expression], start: int, end: int, more: Columns
+) -> Columns:
+    """The columns of some rows without look-ups, as `ColumnsOf`."""
+    return {**batch.columns_between(start, end), **more}
 
 
 def _decode_measures(text: bytes, schema: TransactionSchema) -> Measures:

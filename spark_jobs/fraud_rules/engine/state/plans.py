@@ -20,8 +20,15 @@ import numpy as np
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import KIND_RESET, aggregate_of
 from fraud_rules.engine.window.bundles import Ints, RuleArrays
-from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, RowLimit, compile_plan
-from fraud_rules.model.expressions.predicate import Predicate
+from fraud_rules.engine.window.plan import (
+    NO_MEASURES,
+    GroupingPlan,
+    Measures,
+    RowCondition,
+    RowLimit,
+    compile_plan,
+    condition_of,
+)
 from fraud_rules.model.ruleset import GroupingInForce, RuleInForce
 from fraud_rules.model.schema import TransactionSchema
 
@@ -63,7 +70,7 @@ class _RuleTable:
     measures: Measures
     schema: TransactionSchema
     rules: dict[int, _CompiledRule] = field(default_factory=dict)
-    conditions: dict[Predicate, int] = field(default_factory=dict)
+    conditions: dict[RowCondition, int] = field(default_factory=dict)
     limits: dict[RowLimit, int] = field(default_factory=dict)
 
     def compile(self, like: GroupingInForce, rules: Sequence[RuleInForce]) -> bool:
@@ -85,7 +92,7 @@ class _RuleTable:
         arrays = plan.rules
         rows = arrays.rows.copy()
         for row, each in zip(rows, plan.in_force, strict=True):
-            when = each.rule.selection
+            when = condition_of(each.rule)
             row[at.R_WHEN] = 0 if when is None else 1 + self.conditions.setdefault(when, len(self.conditions))
             limit = row[at.R_LIMIT]
             row[at.R_LIMIT] = 1 + self.limits.setdefault(plan.limits[limit], len(self.limits)) if limit >= 0 else 0
@@ -121,7 +128,7 @@ class _RuleTable:
         row_limits = tuple(known[number - 1] for number in limits_used.tolist())
         return GroupingPlan(self.measures, self._number_conditions(rows), row_limits, arrays, tuple(in_force))
 
-    def _number_conditions(self, rows: Ints) -> tuple[Predicate, ...]:
+    def _number_conditions(self, rows: Ints) -> tuple[RowCondition, ...]:
         """Set R_WHEN of a plan's rows, and return the plan's conditions."""
         when = rows[:, at.R_WHEN]
         bare = when == 0

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 import llvmlite.binding as llvm
@@ -31,10 +32,17 @@ def _digest() -> str:
     """The digest of the package's sources (also in a zip file), of numba's version and of the CPU."""
     target = f"{numba.__version__} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
     digest = hashlib.blake2b(target.encode(), digest_size=8)
-    for source in sorted(files(_PACKAGE).iterdir(), key=lambda each: each.name):
-        if source.name.endswith(".py"):
-            digest.update(source.read_bytes())
+    for source in _sources(files(_PACKAGE)):
+        digest.update(source.read_bytes())
     return digest.hexdigest()
+
+
+def _sources(folder: Traversable) -> Iterator[Traversable]:
+    for each in sorted(folder.iterdir(), key=lambda each: each.name):
+        if each.is_dir():
+            yield from _sources(each)
+        elif each.name.endswith(".py"):
+            yield each
 
 
 _DIGEST: Final = _digest()

@@ -26,7 +26,7 @@ from fraud_rules.engine.window.bundles import RuleArrays
 from fraud_rules.model.expressions.expression import Expression
 from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.limits import UNBOUNDED
-from fraud_rules.model.rule import Baseline, Operator, Rule, RuleState
+from fraud_rules.model.rule import Baseline, Operator, PreviousRows, Rule, RuleState
 from fraud_rules.model.ruleset import GroupingInForce, RuleInForce
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.window import Window
@@ -129,13 +129,23 @@ _NO_LIMIT: _CompiledLimit = (0.0, limbs_of(1), limbs_of(0))
 class RowLimit:
     """The limit of a rule that is an expression, and what else its comparison depends on.
 
-    `scale` is the number of digits after the point of the aggregated field.
+    `scale` is the number of digits after the point of the aggregated field. `previous` are the rows among which the
+    expression finds the previous payment (None: it reads none).
     """
 
     expression: Expression
     operator: Operator
     aggregate: Aggregate
     scale: int
+    previous: PreviousRows | None
+
+
+@dataclass(frozen=True, slots=True)
+class RowCondition:
+    """The selection of a rule, and the rows among which it finds the previous payment (None: it reads none)."""
+
+    expression: Predicate
+    previous: PreviousRows | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +153,7 @@ class GroupingPlan:
     """The compiled rules of one grouping."""
 
     measures: Measures
-    conditions: tuple[Predicate, ...]
+    conditions: tuple[RowCondition, ...]
     """The distinct selections of the rules. Their masks follow those of the filters (see R_WHEN)."""
     limits: tuple[RowLimit, ...]
     """The distinct limits that are expressions (see R_LIMIT)."""
@@ -151,10 +161,17 @@ class GroupingPlan:
     in_force: tuple[RuleInForce, ...] = field(repr=False)
     """The rule of each row of `rules.rows`."""
 
-    @property
-    def judged(self) -> tuple[Expression, ...]:
-        """The expressions that are computed for the evaluated transaction only, so that they may name lists."""
-        return (*self.conditions, *(each.expression for each in self.limits))
+    previous: tuple[PreviousRows, ...] = field(init=False)
+    """The distinct sets of rows among which rules find the previous payment."""
+
+    def __post_init__(self) -> None:
+        found = dict.fromkeys(each.previous for each in (*self.conditions, *self.limits) if each.previous is not None)
+        object.__setattr__(self, "previous", tuple(found))
+
+    def judged(self, previous: PreviousRows | None) -> tuple[Expression, ...]:
+        """The expressions that are computed for the evaluated transaction only, so that they may name lists: those that
+        find the previous payment among these rows, or with None those that read none."""
+        return tuple(each.expression for each in (*self.conditions, *self.limits) if each.previous == previous)
 
 
 class _Numbering(dict[Item, int]):
@@ -181,7 +198,7 @@ class _Collector:
     trees: _Numbering[Tree] = field(default_factory=_Numbering)
     windows: _Numbering[Window] = field(default_factory=_Numbering)
     distincts: _Numbering[Distinct] = field(default_factory=_Numbering)
-    conditions: _Numbering[Predicate] = field(default_factory=_Numbering)
+    conditions: _Numbering[RowCondition] = field(default_factory=_Numbering)
     limits: _Numbering[RowLimit] = field(default_factory=_Numbering)
     shared: _Numbering[tuple[int, int, int]] = field(default_factory=_Numbering)
     """The aggregates that rules share: kind, tree or multiset, window class."""
@@ -271,9 +288,15 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
 def _place_conditions(rows: Sequence[list[int]], in_force: Sequence[RuleInForce], collector: _Collector) -> None:
     """Set R_WHEN of all rows. The number of filters must be final, because the conditions follow them."""
     for row, each in zip(rows, in_force, strict=True):
-        when = each.rule.selection
+        when = condition_of(each.rule)
         following = len(collector.filters) + 1
         row[at.R_WHEN] = row[at.R_FILTER] if when is None else following + collector.conditions.number_of(when)
+
+
+def condition_of(rule: Rule) -> RowCondition | None:
+    """The condition of a rule's selection; None if its filter selects the transactions."""
+    selection = rule.selection
+    return None if selection is None else RowCondition(selection, rule.previous_rows(selection))
 
 
 def _squared(rule: Rule) -> Iterator[Rule | Baseline]:
@@ -362,7 +385,9 @@ def _compile_rule(
         )
     row[at.R_LIMIT] = -1
     if isinstance(rule.limit, Expression):
-        row[at.R_LIMIT] = collector.limits.number_of(RowLimit(rule.limit, rule.operator, aggregate, source.scale))
+        row[at.R_LIMIT] = collector.limits.number_of(
+            RowLimit(rule.limit, rule.operator, aggregate, source.scale, rule.previous_rows(rule.limit))
+        )
         return row, [0] * at.B_WIDTH, *_NO_LIMIT
     if rule.baseline is None:
         return row, [0] * at.B_WIDTH, *_compile_limit(rule, rule.limit, row, source.scale)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from fraud_rules.model.decision import DecisionOutcome
 from fraud_rules.model.documents.rules import RuleDocument
 from fraud_rules.model.documents.transactions import GroupingKey, TransactionDocument
 
-__all__ = ["AlertDocument", "BaselineDocument", "CorrectionDocument", "RestrictionDocument"]
+__all__ = ["AlertDocument", "BaselineDocument", "CorrectionDocument", "PreviousDocument", "RestrictionDocument"]
 
 
 class BaselineDocument(Struct, rename="camel", gc=False, frozen=True):
@@ -24,10 +24,18 @@ class BaselineDocument(Struct, rename="camel", gc=False, frozen=True):
     window_end: int
 
 
+PreviousDocument: TypeAlias = Annotated[
+    Mapping[str, Any],
+    Meta(extra_json_schema={"additionalProperties": {"type": ["number", "string", "boolean", "null"]}}),
+]
+"""The fields of the previous payment by name, and its `transactionId`."""
+
+
 class AlertDocument(Struct, rename="camel", gc=False, frozen=True):
     """An alert of a rule for a transaction. `triggeringValue` is the aggregate as a decimal text, `ingestionTime` the
     append time of the transaction. `lists` and `maps` have the versions of the lists and maps that the rule names.
-    `limit` is the value of a limit that is an expression, as a decimal text."""
+    `limit` is the value of a limit that is an expression, as a decimal text. `previous` has the id and the fields of
+    the previous payment that the rule reads, decimals as texts; it is null without such a payment."""
 
     alert_id: str
     rule_id: int
@@ -49,6 +57,7 @@ class AlertDocument(Struct, rename="camel", gc=False, frozen=True):
     lists: Mapping[str, int] | UnsetType = UNSET
     maps: Mapping[str, int] | UnsetType = UNSET
     limit: str | UnsetType = UNSET
+    previous: PreviousDocument | UnsetType | None = UNSET
 
 
 class RestrictionDocument(Struct, rename="camel", gc=False, frozen=True):

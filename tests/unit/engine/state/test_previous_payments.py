@@ -1,0 +1,115 @@
+"""The search of previous payments, against a search of one row after the other, on streams of many calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fraud_rules.engine.state.arrays import HeapArrays
+from fraud_rules.engine.state.grouping_state import GroupingState
+from fraud_rules.engine.window import displaced
+from fraud_rules.engine.window import layout as at
+from fraud_rules.model.rule import PreviousRows
+from fraud_rules.model.transaction import Column, TransactionBatch
+from tests.support.rules import SCHEMA
+from tests.support.streams.payee_rules import payee_rules
+
+START_MS = 1_700_000_000_000
+CASH = "paymentType = 'CSH'"
+WINDOWS_S = (20, 3, 20)
+FILTERS = (None, CASH, CASH)
+WHEN = "coalesce(previous(paymentType), 'CSH') != 'x' and coalesce(previous(paymentAmount), 0) >= 0"
+
+
+def stream(n: int, keys: int, delay_ms: int) -> TransactionBatch:
+    """Half of the rows are out of order, by up to `delay_ms`. Many rows share their event time, some their id."""
+    random = np.random.default_rng(n + keys)
+    arrival = START_MS + np.arange(n) * 10
+    late = random.random(n) < 0.5
+    event = (arrival - np.where(late, random.integers(0, delay_ms, n), 0)) // 50 * 50
+    whole = {
+        "transactionId": np.arange(n) - 7 * (random.random(n) < 0.05),
+        "eventTime": event,
+        "payeeId": random.integers(0, keys, n),
+        "beneficiaryId": np.zeros(n),
+        "paymentAmount": random.integers(0, 1_000, n),
+        "ingestionTimestamp": arrival,
+    }
+    columns = {name: Column(values.astype(np.int64), None, None) for name, values in whole.items()}
+    columns["paymentType"] = Column(random.integers(0, 9, n).clip(0, 1), None, ("CSH", "CRD"))
+    zeros = np.zeros(n, dtype=np.int32)
+    return TransactionBatch(arrival, zeros, np.arange(n), columns)
+
+
+def previous_by_hand(rows: TransactionBatch, out_of_order_ms: int) -> list[list[int | None]]:
+    """For each rule, the amount of the previous payment of each row that is evaluated; None without one, or for another
+    row."""
+    values = {name: column.values.tolist() for name, column in rows.columns.items()}
+    accepted: dict[int, list[int]] = {}
+    seen: dict[tuple[int, int], int] = {}
+    found: list[list[int | None]] = [[] for _ in WINDOWS_S]
+    watermark = bound = 0
+    for i, (time, key) in enumerate(zip(values["eventTime"], values["payeeId"], strict=True)):
+        for amounts in found:
+            amounts.append(None)
+        identity = key, values["transactionId"][i]
+        if seen.get(identity, -1) >= bound:
+            continue
+        if time >= watermark:
+            for rule, (window_s, only) in enumerate(zip(WINDOWS_S, FILTERS, strict=True)):
+                opens = max(bound, time - window_s * 1_000)
+                rivals = [j for j in accepted.get(key, ()) if opens <= values["eventTime"][j] <= time]
+                rivals = [j for j in rivals if only is None or values["paymentType"][j] == 0]
+                if rivals:
+                    last = max(rivals, key=lambda j: (values["eventTime"][j], j))
+                    found[rule][i] = values["paymentAmount"][last]
+        if time >= watermark or time >= bound:
+            accepted.setdefault(key, []).append(i)
+            seen[identity] = time
+        watermark = max(watermark, min(time, int(rows.append_ms[i])) - out_of_order_ms)
+        bound = max(bound, watermark - max(WINDOWS_S) * 1_000)
+        if i % 100 == 0:
+            accepted = {k: [j for j in of_key if values["eventTime"][j] >= bound] for k, of_key in accepted.items()}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("n", "keys", "delay_ms", "out_of_order_ms", "batch", "far"),
+    [
+        (6_000, 1, 3_000, 60_000, 6_000, displaced.FAR),
+        (6_000, 1, 30_000, 60_000, 2_500, 1),
+        (6_000, 3, 30_000, 5_000, 997, 40),
+        (6_000, 500, 30_000, 10_000, 4_000, 2),
+    ],
+    ids=["one key", "far out of order", "late", "many keys"],
+)
+def test_the_search_finds_the_rows_of_a_search_one_by_one(
+    n: int, keys: int, delay_ms: int, out_of_order_ms: int, batch: int, far: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(displaced, "FAR", far)
+
+    def members(number: int, _: str) -> dict[str, Any]:
+        only = {} if FILTERS[number - 1] is None else {"filter": FILTERS[number - 1]}
+        return {"limit": 0, "windowSeconds": WINDOWS_S[number - 1], "when": WHEN, **only}
+
+    grouping, rows = payee_rules(("COUNT", "SUM", "COUNT"), SCHEMA, members), stream(n, keys, delay_ms)
+    state = GroupingState.create(SCHEMA, ("payeeId",), HeapArrays())
+    found: list[list[int | None]] = [[] for _ in WINDOWS_S]
+    outcomes: set[int] = set()
+    for start in range(0, n, batch):
+        part = rows.take(np.arange(start, min(start + batch, n)))
+        plan = state.plan([grouping])
+        result = state.accept(part, np.zeros(len(part), dtype=np.int64), plan, out_of_order_ms, explain=True)
+        outcomes |= set(result.outcomes.tolist())
+        evaluated = result.outcomes == at.ROW_ACCEPTED
+        for rule, each in enumerate(plan.in_force):
+            passed = result.passes[:, plan.rules.rows[rule, at.R_WHEN]] != 0
+            assert (passed == evaluated).all()
+            amounts = result.previous[PreviousRows(each.rule.filter, each.rule.window)]["paymentAmount"]
+            assert each.rule.rule_id == rule + 1 and amounts.valid is not None
+            pairs = zip(amounts.values.tolist(), amounts.valid.tolist(), strict=True)
+            found[rule] += [value if valid else None for value, valid in pairs]
+    assert found == previous_by_hand(rows, out_of_order_ms)
+    assert outcomes > {at.ROW_ACCEPTED, at.ROW_CONFLICTING_DUPLICATE}
