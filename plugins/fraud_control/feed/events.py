@@ -77,6 +77,7 @@ class AlertFacts(msgspec.Struct, rename="camel"):
     baseline: _Baseline | None = None
     lists: dict[str, _Whole] | None = None
     limit: str | None = None
+    previous: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         _check_scalars(self.key)

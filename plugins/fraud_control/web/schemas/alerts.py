@@ -41,7 +41,8 @@ class Alert(ResponseModel):
 
     Alerts of rules with a baseline have `baseline`. Alerts of rules that name lists or maps have `lists` or `maps`: the
     version of each.
-    Alerts of rules whose limit is an expression have `limit`: its value as a decimal.
+    Alerts of rules whose limit is an expression have `limit`: its value as a decimal. Alerts of rules that read the
+    previous payment have `previous`: its id and these fields, or null.
     """
 
     model_config = ConfigDict(
@@ -68,6 +69,7 @@ class Alert(ResponseModel):
     lists: dict[str, int] | None = None
     maps: dict[str, int] | None = None
     limit: str | None = None
+    previous: dict[str, Any] | None = None
     event_time: int
     ingestion_time: int
     detection_time: int
