@@ -17,7 +17,7 @@ from tests.support import oracle
 from tests.support.conformance import load_schema, same_answer
 from tests.support.places import ROOT
 
-SCHEMA = load_schema("default")
+SCHEMAS = {"default": load_schema("default"), "places": load_schema("third_edition")}
 START_MS = 1_700_000_000_000
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 LISTS: dict[str, list[int]] = {"mules": [666, 667], "trusted": [10, 11]}
@@ -31,6 +31,7 @@ class Pay(NamedTuple):
     payer: int = 1
     to: int = 10
     kind: str = "CRD"
+    place: tuple[str, str] | None = None
 
 
 class Streams(NamedTuple):
@@ -55,6 +56,7 @@ def collected(amounts: Iterable[str], kind: str = "CRD") -> list[Pay]:
     return [Pay(i * MINUTE, amount, payer=1 + i, kind=kind) for i, amount in enumerate(amounts)]
 
 
+BERLIN, PARIS, SYDNEY = ("52.52", "13.405"), ("48.8566", "2.3522"), ("-33.8688", "151.2093")
 USUAL_DAYS = [Pay(i * DAY, str(25 + 2 * (i % 6))) for i in range(12)]  # mean 30, deviation 3.4
 
 STREAMS = {
@@ -107,6 +109,10 @@ STREAMS = {
     124: Streams(
         [*every(DAY, 10, amount="30"), Pay(10 * DAY, "400")], [*every(DAY, 10, amount="30"), Pay(10 * DAY, "250")]
     ),
+    125: Streams(
+        [Pay(0, place=BERLIN), Pay(HOUR, place=PARIS), Pay(HOUR + MINUTE), Pay(2 * HOUR, place=SYDNEY)],
+        [Pay(0, place=BERLIN), Pay(HOUR, place=PARIS), Pay(HOUR + MINUTE), Pay(20 * HOUR, place=SYDNEY)],
+    ),
 }
 
 
@@ -134,20 +140,22 @@ def document(rule_id: int, stream: Sequence[Pay]) -> dict[str, Any]:
     for number, pay in enumerate(stream):
         at_ms = START_MS + int(pay.at_s * 1_000)
         members = {"payeeId": pay.payer, "beneficiaryId": pay.to, "paymentAmount": pay.amount, "paymentType": pay.kind}
+        if pay.place is not None:
+            members |= dict(zip(("latitude", "longitude"), pay.place, strict=True))
         steps.append({"at": at_ms, "tx": {"transactionId": number, "eventTime": at_ms, **members}})
     return {"steps": steps}
 
 
 def test_the_page_has_all_rules() -> None:
-    assert list(RULES) == list(range(101, 125)) == list(STREAMS)
+    assert list(RULES) == list(range(101, 126)) == list(STREAMS)
 
 
 @pytest.mark.parametrize("rule_id", RULES, ids=lambda rule_id: RULES[rule_id]["name"])
 def test_a_rule_alerts_for_the_last_payment_of_one_stream_only(rule_id: int) -> None:
-    streams = STREAMS[rule_id]
+    streams, schema = STREAMS[rule_id], SCHEMAS["places" if "latitude" in RULES[rule_id].get("when", "") else "default"]
     for stream, wanted in ((streams.alerts, [len(streams.alerts) - 1]), (streams.silent, [])):
         asked = document(rule_id, stream)
-        answer = replay(asked, SCHEMA, DetectorSettings())
+        answer = replay(asked, schema, DetectorSettings())
         assert answer["rejected"] == []
         assert [alert["transactionId"] for alert in answer["alerts"]] == wanted
-        assert same_answer(oracle.evaluate(asked, SCHEMA), answer) == []
+        assert same_answer(oracle.evaluate(asked, schema), answer) == []
