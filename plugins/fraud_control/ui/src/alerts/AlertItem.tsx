@@ -157,6 +157,11 @@ function Details({ alert, onMark, onSnoozed }: DetailsProps) {
               .join(", ")}
           </Fact>
         )}
+        {Object.entries(alert.previous ?? {}).map(([field, value]) => (
+          <Fact key={`previous ${field}`} name={`Previous payment: ${fieldLabel(field, fields)}`}>
+            {value === null ? "none" : <FieldValue name={field} value={value} fields={fields} />}
+          </Fact>
+        ))}
         {alert.suppressed > 0 && <Fact name="Suppressed since previous alert">{formatNumber(alert.suppressed)}</Fact>}
         <Fact name="Arrival to alert">{formatDuration(Math.max(0, alert.appendTime - alert.ingestionTime))}</Fact>
         {Object.entries(alert.triggeringEvent).map(([field, value]) => (
