@@ -146,7 +146,7 @@ class PreviousPayments:
             values[retained], values[new] = events[of_events, column], rows[of_rows, column]
             return values
 
-        nulls, columns = gathered(at.E_NULLS), {}
+        nulls, columns = gathered(at.E_NULLS), dict[str, Column]()
         for name in fields:
             i = self._schema.names.index(name)
             valid = exists & ((nulls >> i) & 1 == 0)
