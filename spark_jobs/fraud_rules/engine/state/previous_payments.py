@@ -29,7 +29,7 @@ from fraud_rules.engine.state.view import View
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import Arrivals, Ints
 from fraud_rules.engine.window.plan import GroupingPlan, Measures
-from fraud_rules.engine.window.previous.search import C_WIDTH, NO_ROW, Search, find_previous, first_alike
+from fraud_rules.engine.window.previous.search import C_WIDTH, NO_ROW, PreviousSearch, find_previous, first_alike
 from fraud_rules.model.expressions.expression import Columns, Expression
 from fraud_rules.model.expressions.previous import previous_column
 from fraud_rules.model.rule import PreviousRows
@@ -112,11 +112,11 @@ class PreviousPayments:
             found[previous] = {name: Column.concat([part[name] for part in parts]) for name in self._fields[number]}
         return found
 
-    def _search(self, view: View, arrivals: Arrivals, start: int, max_out_of_orderness_ms: int) -> Search:
+    def _search(self, view: View, arrivals: Arrivals, start: int, max_out_of_orderness_ms: int) -> PreviousSearch:
         """Find the previous payments of the arrivals from row `start` on."""
         n, measures = len(arrivals.rows) - start, view.measure_arrays
         classes = len(self._classes)
-        search = Search(
+        search = PreviousSearch(
             classes=self._classes,
             found=np.full((n, classes), NO_ROW, dtype=np.int64),
             judged=np.zeros(n, dtype=np.bool_),
@@ -137,7 +137,7 @@ class PreviousPayments:
         rows: Ints,
         column_of: Callable[[int, Ints, NDArray[np.bool_]], Column],
     ) -> dict[str, Column]:
-        """The fields of previous payments, which are rows of `events` or of the arrivals (see `Search`)."""
+        """The fields of previous payments, which are rows of `events` or of the arrivals (see `PreviousSearch`)."""
         retained, new, exists = found >= 0, found < NO_ROW, found != NO_ROW
         of_events, of_rows = found[retained], -2 - found[new]
 

@@ -47,7 +47,7 @@ C_WINDOW = 2  # window class
 C_WIDTH = 3
 
 
-class Search(NamedTuple):
+class PreviousSearch(NamedTuple):
     """The classes, the results and the scratch memory of a search for the m rows of a call."""
 
     classes: Ints
@@ -99,7 +99,7 @@ def find_previous(
     measures: MeasureArrays,
     arrivals: Arrivals,
     widest: Ints,
-    search: Search,
+    search: PreviousSearch,
     max_out_of_orderness_ms: int,
     start: int,
 ) -> None:
@@ -124,7 +124,13 @@ def find_previous(
 
 @inlined
 def _known_time(
-    state: StateArrays, measures: MeasureArrays, arrivals: Arrivals, search: Search, start: int, i: int, slot: int
+    state: StateArrays,
+    measures: MeasureArrays,
+    arrivals: Arrivals,
+    search: PreviousSearch,
+    start: int,
+    i: int,
+    slot: int,
 ) -> int:
     """The event time of the last accepted transaction with the key and the id of row i; NONE without one."""
     known = search.accepted[search.identities[i - start]]
@@ -141,7 +147,7 @@ def _find_and_link(
     state: StateArrays,
     measures: MeasureArrays,
     arrivals: Arrivals,
-    search: Search,
+    search: PreviousSearch,
     start: int,
     i: int,
     slot: int,
