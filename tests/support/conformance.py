@@ -21,6 +21,9 @@ PARTS = (
     "alerts", "decisions", "late", "quarantine", "duplicates", "conflictingDuplicates", "nullKeys", "rejected",
 )  # fmt: skip
 OPTIONAL_PARTS = ("decisions", "conflictingDuplicates", "nullKeys", "rejected")
+_FREE = "triggeringValue"
+"""A member of an alert that is not compared where the expected value is null."""
+_ABSENT = "absent"
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def _case(raw: Mapping[str, Any]) -> Case:
 def differences(expect: Mapping[str, Any], answer: Mapping[str, Any]) -> list[str]:
     """List the differences between an answer and the expected one; empty if they agree.
 
-    Alerts are compared in order, on the members the case gives (a `triggeringValue` of null is not compared); rejected
+    Alerts are compared in order, on the members the case gives (except for `_FREE`); rejected
     rules by version, decisions without the ids of their alerts. A part that the case omits must be empty, except that
     those of `OPTIONAL_PARTS` are not compared if the case omits them.
     """
@@ -82,8 +85,8 @@ def _alert_differences(wanted: Sequence[Mapping[str, Any]], got: Sequence[Mappin
         elif position >= len(wanted):
             yield f"alert {position}: unexpected {got[position]}"
         else:
-            compared = {name: value for name, value in wanted[position].items() if value is not None}
-            actual = {name: _shown(value, got[position].get(name)) for name, value in compared.items()}
+            compared = {each: value for each, value in wanted[position].items() if value is not None or each != _FREE}
+            actual = {name: _shown(value, got[position].get(name, _ABSENT)) for name, value in compared.items()}
             if compared != actual:
                 yield f"alert {position}: expected {compared}, got {actual}"
 

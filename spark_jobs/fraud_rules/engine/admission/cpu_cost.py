@@ -37,9 +37,9 @@ _SQUARE_TOTALS_NS: Final = 20
 _EXTREME_NS: Final = 80
 _DISTINCT_NS: Final = 300
 _BASELINE_NS: Final = 40
-_PREVIOUS_NS: Final = 150
+_PREVIOUS_NS: Final = 450
 """The search of the previous payment among the rows of a filter and a window."""
-_PREVIOUS_FIELD_NS: Final = 20
+_PREVIOUS_FIELD_NS: Final = 40
 _OWN_LIMIT_NS: Final = 80
 """The limit of each row in the form in which the kernel compares with it, for a limit that is an expression."""
 

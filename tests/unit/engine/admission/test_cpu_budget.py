@@ -118,7 +118,7 @@ def test_each_feature_of_a_rule_costs_something() -> None:
         ("coalesce(abs(payeeId), 1) is null", 20 + 10 + 5),
         ("distance_m(payeeId, 1, 2, 3) > 5", 20 + 200),
         ("round(payeeId, -2) in list('a')", 100 + 10),
-        ("paymentAmount > previous(paymentAmount)", 30 + 150 + 20),
+        ("paymentAmount > previous(paymentAmount)", 30 + 450 + 40),
     ],
 )
 def test_each_part_of_an_expression_costs(text: str, more_ns: int) -> None:
