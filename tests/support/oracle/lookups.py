@@ -18,8 +18,9 @@ def in_list(left: Expression, name: str, scope: Scope, needs: Needs) -> Expressi
     """`left in list('name')`."""
     if scope is not Scope.WHEN:
         raise FilterRefused("lists are for `when` only")
-    needed = _stored_type(left)
-    if needs.lists.setdefault(name, needed) is not needed:
+    needed = needs.lists.setdefault(name, set())
+    needed.add(_stored_type(left))
+    if len(needed) > 1:
         raise FilterRefused(f"the list {name} is compared with expressions of two types")
 
     def read(row: Values) -> Truth:
@@ -34,8 +35,9 @@ def in_map(function: str, name: str, key: Expression, scope: Scope, needs: Needs
     if scope is Scope.FILTER:
         raise FilterRefused("maps are for `when` and `limit` only")
     value_type = FieldType.DECIMAL if function == "map" else FieldType.STRING
-    needed = (_stored_type(key), value_type)
-    if needs.maps.setdefault(name, needed) != needed:
+    needed = needs.maps.setdefault(name, set())
+    needed.add((_stored_type(key), value_type))
+    if len(needed) > 1:
         raise FilterRefused(f"the map {name} is read with two types")
     kind, digits = (Kind.NUMBER, Digits(12, 6)) if function == "map" else (Kind.TEXT, NO_DIGITS)
     return Expression(kind, lambda row: row[map_key(name)].get(key.read(row)), digits, names_field=key.names_field)

@@ -22,12 +22,12 @@ class Scope(Enum):
 
 @dataclass
 class Needs:
-    """The lists and maps that an expression names, with the types of list, or of key and value, that it needs, and the
+    """The lists and maps that an expression names, with all types of list, or of key and value, that it needs, and the
     fields of the previous payment. `role` says whether it names the role of the row.
     """
 
-    lists: dict[str, FieldType] = field(default_factory=dict)
-    maps: dict[str, tuple[FieldType, FieldType]] = field(default_factory=dict)
+    lists: dict[str, set[FieldType]] = field(default_factory=dict)
+    maps: dict[str, set[tuple[FieldType, FieldType]]] = field(default_factory=dict)
     previous: list[str] = field(default_factory=list)
     role: bool = False
 
@@ -41,8 +41,10 @@ class Needs:
         """The needs of all parts."""
         together = cls()
         for part in parts:
-            together.lists |= part.lists
-            together.maps |= part.maps
+            for name, needed in part.lists.items():
+                together.lists.setdefault(name, set()).update(needed)
+            for name, types in part.maps.items():
+                together.maps.setdefault(name, set()).update(types)
             together.role |= part.role
             together.previous += [name for name in part.previous if name not in together.previous]
         return together

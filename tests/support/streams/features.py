@@ -153,7 +153,7 @@ def previous_documents(documents: SearchStrategy[dict[str, Any]] | None = None) 
     """Documents whose rules read the previous payment, also beside maps, rollouts and calendar windows."""
     features = Features(limits=True, rollout=True, calendars=True, maps=True, previous=True)
     drawn = generated.documents() if documents is None else documents
-    return st.one_of(with_features(drawn, each) for each in (Features(limits=True, previous=True), features))
+    return st.one_of(with_features(drawn, Features(limits=True, previous=True)), with_features(drawn, features))
 
 
 @st.composite

@@ -395,7 +395,7 @@ def test_each_comparison_names_a_field() -> None:
 
 def test_a_list_has_the_type_of_its_expression() -> None:
     condition, lists = parse_when("lower(country) in list('a') or points + 1 not in list('b')", SCHEMA)
-    assert lists == {"a": FieldType.STRING, "b": FieldType.LONG}
+    assert lists == {"a": {FieldType.STRING}, "b": {FieldType.LONG}}
     row = {**NULLS, list_key("a"): frozenset({"kp"}), list_key("b"): frozenset({2, 3})}
     assert condition({**row, "country": "KP"}) is True
     assert condition({**row, "country": "DE"}) is None

@@ -165,13 +165,17 @@ class GroupingPlan:
     """The distinct sets of rows among which rules find the previous payment."""
 
     def __post_init__(self) -> None:
-        found = dict.fromkeys(each.previous for each in (*self.conditions, *self.limits) if each.previous is not None)
+        found = dict.fromkeys(each.previous for each in self._judged_once() if each.previous is not None)
         object.__setattr__(self, "previous", tuple(found))
 
     def judged(self, previous: PreviousRows | None) -> tuple[Expression, ...]:
         """The expressions that are computed for the evaluated transaction only, so that they may name lists: those that
         find the previous payment among these rows, or with None those that read none."""
-        return tuple(each.expression for each in (*self.conditions, *self.limits) if each.previous == previous)
+        return tuple(each.expression for each in self._judged_once() if each.previous == previous)
+
+    def _judged_once(self) -> Iterator[RowCondition | RowLimit]:
+        yield from self.conditions
+        yield from self.limits
 
 
 class _Numbering(dict[Item, int]):

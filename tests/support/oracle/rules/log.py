@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fraud_rules.errors import RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Control, ControlType, RuleDeletion
-from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.schema import FieldType, TransactionSchema
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType
 from tests.support.oracle.needs import Needs
 from tests.support.oracle.refusal import Refused
@@ -175,10 +175,10 @@ def against_log(change: Change, folded: FoldedRules) -> list[str]:
 
 def _missing(needs: Needs, folded: FoldedRules) -> list[str]:
     """The lists and maps that a rule names, and that are not there or of another type."""
-    lists = {name: known.type.value for name, known in folded.lists.items()}
-    there = {name: (known.key_type, known.value_type) for name, known in folded.maps.items()}
+    lists = {name: {FieldType(known.type.value)} for name, known in folded.lists.items()}
+    there = {name: {(known.key_type, known.value_type)} for name, known in folded.maps.items()}
     return [
-        *(f"when: {name}" for name, needed in needs.lists.items() if lists.get(name) != needed.value),
+        *(f"when: {name}" for name, needed in needs.lists.items() if lists.get(name) != needed),
         *(f"map: {name}" for name, needed in needs.maps.items() if there.get(name) != needed),
     ]
 
