@@ -44,6 +44,7 @@ class WrittenBatch(msgspec.Struct, rename="camel"):
     lost: list[LostRecords] = []
     watermark: Whole | None = None
     warm_ups: list[BatchWarmUp] = []
+    time_zones: str = ""
 
     def __post_init__(self) -> None:
         check_rejected(self.rules_rejected)

@@ -143,7 +143,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     seconds, and only the most expensive 500. `rules_rejected` has the offsets of the rejected records of the rule log,
     and the first and last offset of consecutive ones. `lag` counts the transactions that no batch has read, also those
     behind an open transaction. `quarantine_reasons` counts the quarantined records by reason.
-    `mode` is how the batch was evaluated.
+    `mode` is how the batch was evaluated. `time_zones` is the release of the time zones that it used.
     `time` is the detector's clock right before the record is written, in epoch ms, so its append time shows how far the
     clock is off.
     """
@@ -183,6 +183,7 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     newest_append_time: Whole | None = None
     quarantine_reasons: dict[str, ReasonCount] = {}
     mode: BatchMode | None = None
+    time_zones: str = ""
 
     def __post_init__(self) -> None:
         check_rejected(self.rules_rejected)

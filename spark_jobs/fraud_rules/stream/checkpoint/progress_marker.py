@@ -61,7 +61,7 @@ def _pin_of(batch: WrittenBatch, kafka: KafkaConnection, settings: DetectorSetti
         timeline, digest = log.up_to(end, pin.reasons()), log.digest(end)
     warm_ups, warm_ups_end = _warm_ups(kafka, settings, timeline, operations)
     live_end = _live_end(timeline, operations)
-    return Pin(batch.batch_id, end, rejected, digest, warm_ups, warm_ups_end, live_end)
+    return Pin(batch.batch_id, end, rejected, digest, warm_ups, warm_ups_end, live_end, batch.time_zones)
 
 
 def _live_end(timeline: RuleTimeline, operations: Mapping[int, RuleOperation]) -> int | None:

@@ -223,6 +223,7 @@ def batch_progress(
         cpu_ns=rules.cpu_ns,
         rule_cpu=list(rules.costs),
         time=clock.now_ms(),
+        time_zones=pin.time_zones,
     )
 
 
