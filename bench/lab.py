@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,13 @@ from bench.detector import Detector
 from bench.inputs.rulesets import Document, encoded
 from bench.meters.pauses import logging_to
 from fraud_rules.configuration.project import Project
-from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import ReceivedRecord, follow, read_topic, tail_of, topic_ends, topic_starts
-from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.logs.rule_status import await_operations
+from tests.support.kafka.own_topics import OwnTopics, create_topics
 from tests.support.ports import free_ports
 
 _PATIENCE_S = 300.0
@@ -46,8 +45,7 @@ class Lab:
         """Open a lab with its own broker and disk, and remove both afterwards. The logs stay."""
         home = project.var / "bench" / uuid.uuid4().hex[:8]
         home.mkdir(parents=True)
-        port, controller_port = free_ports(2)
-        broker = Broker(home / "broker", port, controller_port, project, _OPTIMIZED)
+        broker = Broker(home / "broker", *free_ports(2), project, _OPTIMIZED)
         try:
             broker.start()
             yield cls(project, broker, home)
@@ -58,33 +56,26 @@ class Lab:
     @contextmanager
     def session(self, name: str) -> Iterator[Session]:
         """Open a session with its own topics. Afterwards stop its detector and remove them."""
-        prefix = f"{name}-{uuid.uuid4().hex[:6]}-"
-        declared = load_topics(self.project.config / "topics.yaml", prefix)
-        topic_admin.apply(self.broker.kafka, declared)
-        session = Session(self, prefix, self.home / f"{prefix}session")
+        topics = create_topics(self.broker, self.project, prefix=f"{name}-{uuid.uuid4().hex[:6]}-")
+        session = Session(self, topics)
         try:
             yield session
         finally:
             session.stop()
             session.remove_files()
             with suppress(BrokerUnavailable):
-                topic_admin.delete(self.broker.kafka, declared)
+                topic_admin.delete(self.broker.kafka, topics.declared)
 
 
 class Session:
     """The topics of one measurement, and the detector on them."""
 
-    def __init__(self, lab: Lab, prefix: str, files: Path) -> None:
+    def __init__(self, lab: Lab, topics: OwnTopics) -> None:
         self.project = lab.project
-        self.bootstrap = lab.broker.bootstrap
-        self.kafka = lab.broker.kafka
-        self.files = files
+        self.bootstrap, self.kafka, self.names = topics.bootstrap, topics.kafka, topics.names
+        self.files = lab.home / f"{topics.prefix}session"
         """The path that begins the names of all files of the session."""
-        self.names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
-        self.environ = {
-            f"FRAUD_TOPICS_{field.name.upper()}": getattr(self.names, field.name) for field in fields(TopicNames)
-        }
-        self.environ["FRAUD_DETECTOR"] = prefix.rstrip("-")
+        self.environ = {**topics.environment, "FRAUD_DETECTOR": topics.prefix.rstrip("-")}
         self._starts = 0
         self.detector: Detector | None = None
 

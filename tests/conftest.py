@@ -12,10 +12,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
+from tests.support.kafka.own_broker import running_broker
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.nightly.jobs import JobsInTurn
 from tests.support.places import ROOT
-from tests.support.ports import free_ports
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 
 # A busy machine must not fail a test, so no generated example has a time limit of its own.
@@ -92,11 +92,8 @@ def project() -> Project:
 @pytest.fixture(scope="session")
 def broker(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A running broker for the whole session. A test that kills brokers starts its own."""
-    port, controller_port = free_ports(2)
-    broker = Broker(tmp_path_factory.mktemp("broker"), port, controller_port, project)
-    broker.start()
-    yield broker
-    broker.kill()
+    with running_broker(tmp_path_factory.mktemp("broker"), project) as broker:
+        yield broker
 
 
 @pytest.fixture

@@ -17,15 +17,13 @@ from fraud_demo.airflow import USER, AirflowSite, Component, LocalAirflow
 from fraud_demo.steering import VARIABLE as STEERING
 from fraud_demo.steering import Steering, TrafficState
 from fraud_rules.configuration.project import Project
-from fraud_rules.configuration.settings import TopicNames
-from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime import clock
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_broker import running_broker
+from tests.support.kafka.own_topics import OwnTopics, create_topics
 from tests.support.nightly.archived import Site
 from tests.support.ports import free_ports
 from tests.support.processes.running_detector import Installation, RunningDetector
@@ -145,13 +143,8 @@ def world(project: Project, folder: Path) -> Iterator[World]:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("FRAUD_CONTROL_DATABASE", f"sqlite:///{folder / 'control.db'}")
         patch.setenv("FRAUD_CONTROL_FOUR_EYES", "true")
-        port, controller_port = free_ports(2)
-        broker = Broker(folder / "broker", port, controller_port, project)
-        stack.callback(broker.kill)
-        broker.start()
-        declared = load_topics(project.config / "topics.yaml")
-        topic_admin.apply(broker.kafka, declared)
-        topics = OwnTopics(broker.bootstrap, "", TopicNames(), declared)
+        broker = stack.enter_context(running_broker(folder / "broker", project))
+        topics = create_topics(broker, project, prefix="")
         detector = RunningDetector(Installation.make(folder / "detector", project, topics))
         stack.callback(detector.kill)
         steering = Steering(folder / "steering")

@@ -35,7 +35,7 @@ from fraud_rules.kafka.transactional_ids import agent_id
 from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.runtime.clock import now_ms
 from tests.support.kafka.own_topics import OwnTopics
-from tests.support.processes.fraud_command import environment, fraud
+from tests.support.processes.fraud_command import fraud
 from tests.support.processes.running_agent import DETECTOR, NAMESPACE, Operations, never_started, stand_in
 from tests.support.waiting import until
 
@@ -251,7 +251,7 @@ def test_agents_in_containers_see_no_processes_of_each_other(ops: Operations, tm
 def test_the_command_line_writes_intents_and_reports_attempts(
     ops: Operations, topics: OwnTopics, tmp_path: Path
 ) -> None:
-    env = {**environment(topics), "FRAUD_HOME": ops.environment["FRAUD_HOME"], "FRAUD_INTENT_KEYS": str(ops.keys)}
+    env = {**topics.environment, "FRAUD_HOME": ops.environment["FRAUD_HOME"], "FRAUD_INTENT_KEYS": str(ops.keys)}
     assert fraud("status", "--agent", env=env).exit_code == 1
     ops.agent("--drain-on-exit")
     wheel = str(stand_in(tmp_path / "a.whl"))

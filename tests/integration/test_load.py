@@ -23,7 +23,7 @@ from fraud_rules.model.schema import TransactionSchema
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
-from tests.support.processes.fraud_command import environment, fraud
+from tests.support.processes.fraud_command import fraud
 from tests.support.processes.running_detector import Installation, covers
 from tests.support.waiting import until
 
@@ -78,7 +78,7 @@ def test_history_in_any_order_is_evaluated_in_order(
     produce(topics.bootstrap, topics.names.rules, [RULE])
     detectors.begin(installation)
     monkeypatch.setattr(event_order, "RUN_RECORDS", 2_500)
-    history, env = rows(), environment(topics)
+    history, env = rows(), topics.environment
     files = files_of(history, tmp_path)
     # An earlier load of the same files was interrupted.
     name, settings = load_name(files), installation.settings

@@ -17,12 +17,12 @@ from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.replay.replay import decode_exactly
 from fraud_rules.runtime.clock import now_ms
+from tests.support.kafka.own_broker import running_broker
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.kafka.records import produce, read_all
 from tests.support.kafka.state_damage import recreate_state
 from tests.support.nightly.jobs import JobsInTurn, archive_of
-from tests.support.ports import free_ports
-from tests.support.processes.fraud_command import environment, fraud
+from tests.support.processes.fraud_command import fraud
 from tests.support.processes.running_detector import Installation, RunningDetector, covers
 from tests.support.recovery.verdict import differences
 from tests.support.waiting import until
@@ -111,7 +111,7 @@ class Drill:
 
     def command(self, *arguments: str, code: int = 0) -> str:
         """Run a `fraud` command with the settings of the detector, and return its output."""
-        done = fraud(*arguments, env=environment(self.topics))
+        done = fraud(*arguments, env=self.topics.environment)
         assert done.exit_code == code, (done.out, done.err)
         return done.out + done.err
 
@@ -125,51 +125,41 @@ class Drill:
 def test_the_archive_restores_the_service_after_the_loss_of_kafka(
     project: Project, jobs: JobsInTurn, tmp_path: Path
 ) -> None:
-    port, controller_port = free_ports(2)
-    broker = Broker(tmp_path / "broker", port, controller_port, project)
-    broker.start()
-    try:
-        with own_topics(broker, project) as topics:
-            drill = Drill(broker, topics, tmp_path / "site", project)
-            produce(topics.bootstrap, topics.names.rules, RULES)
-            drill.pay(PAYMENTS)
-            drill.run()
-            before = drill.alerts()
-            assert len(before) > 20
-            assert jobs.archive(drill.installation)["transactions"] == PAYMENTS
+    with running_broker(tmp_path / "broker", project) as broker, own_topics(broker, project) as topics:
+        drill = Drill(broker, topics, tmp_path / "site", project)
+        produce(topics.bootstrap, topics.names.rules, RULES)
+        drill.pay(PAYMENTS)
+        drill.run()
+        before = drill.alerts()
+        assert len(before) > 20
+        assert jobs.archive(drill.installation)["transactions"] == PAYMENTS
 
-            lost = time.monotonic()
-            drill.lose_kafka()
-            assert jobs.run("archive", drill.installation)[0] == ArchiveForeign.exit_code
+        lost = time.monotonic()
+        drill.lose_kafka()
+        assert jobs.run("archive", drill.installation)[0] == ArchiveForeign.exit_code
 
-            aside = drill.installation.home / "archive.aside"
-            restore = ("rules", "restore", "--direct", "--archive")
-            archive_of(drill.installation).root.rename(aside)
-            assert f"{len(RULES)} records written" in drill.command(
-                "rules", "restore", "--direct", "--archive", str(aside)
-            )
-            assert "0 records written" in drill.command(*restore, str(aside))
-            assert f"{PAYMENTS} records sent" in drill.command("streams", "load", "--archive", str(aside))
-            drill.run()
-            print(f"restored in {time.monotonic() - lost:.0f} s")  # noqa: T201 - the figure of docs/data.md
-            assert drill.alerts() == before, "the history gives the same alerts again"
+        aside = drill.installation.home / "archive.aside"
+        restore = ("rules", "restore", "--direct", "--archive")
+        archive_of(drill.installation).root.rename(aside)
+        assert f"{len(RULES)} records written" in drill.command("rules", "restore", "--direct", "--archive", str(aside))
+        assert "0 records written" in drill.command(*restore, str(aside))
+        assert f"{PAYMENTS} records sent" in drill.command("streams", "load", "--archive", str(aside))
+        drill.run()
+        print(f"restored in {time.monotonic() - lost:.0f} s")  # noqa: T201 - the figure of docs/data.md
+        assert drill.alerts() == before, "the history gives the same alerts again"
 
-            drill.pay(PAYMENTS // 2)
-            drill.run()
-            recreate_state(topics)
-            assert drill.refused_start() == StateDamaged.exit_code
-            drill.pay(PAYMENTS // 2)
-            drill.run("--rebuild=drill")
-            faults = drill.faults()
-            assert not faults, "\n".join(faults)
-            widest = max(count for rule, transaction, _, count in drill.alerts() if transaction >= PAYMENTS)
-            assert widest > PAYMENTS // PAYEES, "windows of new payments have the payments before the loss"
+        drill.pay(PAYMENTS // 2)
+        drill.run()
+        recreate_state(topics)
+        assert drill.refused_start() == StateDamaged.exit_code
+        drill.pay(PAYMENTS // 2)
+        drill.run("--rebuild=drill")
+        faults = drill.faults()
+        assert not faults, "\n".join(faults)
+        widest = max(count for rule, transaction, _, count in drill.alerts() if transaction >= PAYMENTS)
+        assert widest > PAYMENTS // PAYEES, "windows of new payments have the payments before the loss"
 
-            assert jobs.archive(drill.installation)["transactions"] == 2 * PAYMENTS, "a new archive begins"
-            produce(topics.bootstrap, topics.names.rules, [RULES[0]])
-            refused = drill.command(
-                "rules", "restore", "--direct", "--archive", str(aside), code=InputInvalid.exit_code
-            )
-            assert "needs an empty rule log" in refused
-    finally:
-        broker.kill()
+        assert jobs.archive(drill.installation)["transactions"] == 2 * PAYMENTS, "a new archive begins"
+        produce(topics.bootstrap, topics.names.rules, [RULES[0]])
+        refused = drill.command("rules", "restore", "--direct", "--archive", str(aside), code=InputInvalid.exit_code)
+        assert "needs an empty rule log" in refused

@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import os
 import random
-import uuid
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.configuration.settings import TopicNames
-from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import topic_ends
-from fraud_rules.kafka.declared import load_topics
-from tests.support.kafka.own_topics import OwnTopics
-from tests.support.ports import free_ports
+from tests.support.kafka.own_broker import running_broker
+from tests.support.kafka.own_topics import OwnTopics, create_topics
 from tests.support.processes.running_detector import Installation
 from tests.support.recovery.kills import Experiment, plans
 from tests.support.recovery.load import Load
@@ -43,20 +38,14 @@ RATE = 60.0
 @pytest.fixture(scope="module")
 def own_broker(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A broker that these tests may kill."""
-    own = Broker(tmp_path_factory.mktemp("own-broker"), *free_ports(2), project)
-    own.start()
-    yield own
-    own.kill()
+    with running_broker(tmp_path_factory.mktemp("own-broker"), project) as broker:
+        yield broker
 
 
 @pytest.fixture
 def own_topics(own_broker: Broker, project: Project) -> OwnTopics:
     """All declared topics on that broker, for one round."""
-    prefix = f"r{uuid.uuid4().hex[:8]}-"
-    declared = load_topics(project.config / "topics.yaml", prefix)
-    topic_admin.apply(own_broker.kafka, declared)
-    names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
-    return OwnTopics(own_broker.bootstrap, prefix, names, declared)
+    return create_topics(own_broker, project)
 
 
 @pytest.mark.parametrize("number", range(-(-KILLS // A_ROUND)))

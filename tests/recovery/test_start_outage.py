@@ -15,7 +15,7 @@ from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.stream.driver import admission
-from tests.support.ports import free_ports
+from tests.support.kafka.own_broker import running_broker
 from tests.support.recovery.handmade import HandmadeSite, handmade_site, later
 
 pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(600)]
@@ -23,12 +23,8 @@ pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="module")
 def own_broker(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    broker = Broker(tmp_path_factory.mktemp("broker") / "broker", *free_ports(2), project)
-    broker.start()
-    try:
+    with running_broker(tmp_path_factory.mktemp("broker"), project) as broker:
         yield broker
-    finally:
-        broker.kill()
 
 
 @pytest.fixture(scope="module")

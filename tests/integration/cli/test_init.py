@@ -17,7 +17,7 @@ from fraud_rules.runtime import clock
 from tests.support.formats.schema_registry import schema_registry
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
-from tests.support.processes.fraud_command import environment, fraud
+from tests.support.processes.fraud_command import fraud
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.records.foreign_shapes import PAYMENTS, SHAPES, Payment, is_payment, payments, record
 from tests.support.records.formatted_shapes import AVRO, SOURCE, avro, protobuf
@@ -44,7 +44,7 @@ def first_alerts(
     produce(topics.bootstrap, transactions, list(map(encode, made[: PAYMENTS // 2])))
     written = home / "proposed.yaml"
     source = ("--from-topic", transactions, "--output", str(written), "--yes")
-    said = fraud("init", *source, *options, env=environment(topics))
+    said = fraud("init", *source, *options, env=topics.environment)
     assert f"written: {written}" in said.out
     fields = yaml.safe_load(written.read_text())["fields"]
     (amount,) = [each["name"] for each in fields if each["type"] == "decimal"]
@@ -113,7 +113,7 @@ def test_the_first_alert_of_a_format_with_a_schema_file(
 
 def test_the_topic_is_checked_with_the_present_schema(topics: OwnTopics) -> None:
     produce_shape(topics, "flat", payments())
-    said = fraud("kafka", "topics", "check", "--json", env=environment(topics))
+    said = fraud("kafka", "topics", "check", "--json", env=topics.environment)
     report = json.loads(said.out)
     assert report["records"] == PAYMENTS
     assert list(report["rejected"]) == ["duplicate_field"]
@@ -123,13 +123,13 @@ def test_an_existing_schema_is_not_replaced_without_a_word(topics: OwnTopics, tm
     produce_shape(topics, "flat", payments())
     kept = tmp_path / "schema.yaml"
     kept.write_text("mine")
-    said = fraud("init", "--from-topic", topics.names.transactions, "--output", str(kept), env=environment(topics))
+    said = fraud("init", "--from-topic", topics.names.transactions, "--output", str(kept), env=topics.environment)
     assert said.exit_code == InputInvalid.exit_code
     assert "pass --yes to replace it" in said.err
     assert kept.read_text() == "mine"
 
 
 def test_an_empty_topic_is_named(topics: OwnTopics) -> None:
-    said = fraud("init", "--from-topic", topics.names.transactions, env=environment(topics))
+    said = fraud("init", "--from-topic", topics.names.transactions, env=topics.environment)
     assert said.exit_code == TopicNotUnderstood.exit_code
     assert "send some payments first" in said.err

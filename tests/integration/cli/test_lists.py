@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
 from tests.support.places import ROOT
-from tests.support.processes.fraud_command import environment, fraud
+from tests.support.processes.fraud_command import fraud
 
 TOPIC_ROLES = ("rule_operations", "rules")
 
@@ -25,7 +25,7 @@ RULE = {
 
 
 def test_a_list_is_set_changed_shown_and_deleted(topics: OwnTopics, tmp_path: Path) -> None:
-    kafka = environment(topics)
+    kafka = topics.environment
     values, rule = tmp_path / "mules.txt", tmp_path / "rule.json"
     values.write_text("# known mules\n7\n8\n\n7\n")
     rule.write_text(json.dumps(RULE))
@@ -53,7 +53,7 @@ def test_a_list_is_set_changed_shown_and_deleted(topics: OwnTopics, tmp_path: Pa
 
 
 def test_values_of_the_wrong_type_and_missing_values_are_refused(topics: OwnTopics, tmp_path: Path) -> None:
-    kafka = environment(topics)
+    kafka = topics.environment
     assert (
         "1 of 2 values are not whole numbers: 'x'"
         in fraud("lists", "set", "--direct", "mules", "7", "x", env=kafka).err
@@ -66,7 +66,7 @@ def test_values_of_the_wrong_type_and_missing_values_are_refused(topics: OwnTopi
 
 
 def test_a_long_list_comes_as_a_set_and_adds(topics: OwnTopics, tmp_path: Path) -> None:
-    kafka = environment(topics)
+    kafka = topics.environment
     values = tmp_path / "values.txt"
     values.write_text("".join(f"{10**12 + position}\n" for position in range(150_000)))
     assert fraud("lists", "set", "--direct", "mules", "--file", str(values), env=kafka).out == "list mules: version 2\n"
@@ -75,7 +75,7 @@ def test_a_long_list_comes_as_a_set_and_adds(topics: OwnTopics, tmp_path: Path) 
 
 
 def test_seed_files_are_applied_once(topics: OwnTopics, tmp_path: Path) -> None:
-    kafka = environment(topics)
+    kafka = topics.environment
     folder = tmp_path / "lists"
     folder.mkdir()
     (folder / "a.yaml").write_text("listName: mules\nlistType: long\nvalues: [7, 8]\n")
@@ -89,7 +89,7 @@ def test_seed_files_are_applied_once(topics: OwnTopics, tmp_path: Path) -> None:
 
 
 def test_an_export_is_compared_and_applied(topics: OwnTopics, tmp_path: Path) -> None:
-    kafka = environment(topics)
+    kafka = topics.environment
     exported = tmp_path / "lists.txt"
     assert fraud("lists", "set", "--direct", "mules", "7", "8", env=kafka).exit_code == 0
     assert fraud("lists", "set", "--direct", "types", "a, b", "--type", "string", env=kafka).exit_code == 0

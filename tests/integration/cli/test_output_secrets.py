@@ -17,7 +17,7 @@ from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.reader import Record
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.ports import free_ports
-from tests.support.processes.fraud_command import CommandResult, environment, fraud
+from tests.support.processes.fraud_command import CommandResult, fraud
 from tests.support.processes.running_agent import Operations
 from tests.support.waiting import until
 
@@ -167,7 +167,7 @@ def parts(record: Record) -> Iterator[bytes]:
 
 def test_no_command_prints_a_secret_and_no_record_contains_one(topics: OwnTopics, tmp_path: Path) -> None:
     operations = Operations(tmp_path, Project.find(), topics, SECRETS, KEY)
-    env = {**environment(topics), **SECRETS, "FRAUD_INTENT_KEYS": str(operations.keys)}
+    env = {**topics.environment, **SECRETS, "FRAUD_INTENT_KEYS": str(operations.keys)}
     try:
         for name, arguments in CONNECTED.items():
             if name == FIRST_WITH_AN_AGENT:

@@ -15,7 +15,7 @@ from fraud_rules.logs.rule_status import read_rejected
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.places import ROOT
-from tests.support.processes.fraud_command import environment, fraud
+from tests.support.processes.fraud_command import fraud
 
 TOPIC_ROLES = ("rule_operations", "rules")
 
@@ -106,7 +106,7 @@ def test_an_unreachable_broker_is_named(rule_file: Path) -> None:
 
 
 def test_apply_writes_in_order_and_skips_rules_in_force(topics: OwnTopics, rule_file: Path, tmp_path: Path) -> None:
-    env = environment(topics)
+    env = topics.environment
     (tmp_path / "more.txt").write_text(TEXT)
     assert fraud("rules", "save", "--direct", str(rule_file), str(tmp_path / "more.txt"), env=env).exit_code == 0
     assert fraud("rules", "save", "--direct", str(rule_file), env=env).out.count("unchanged") == 1
@@ -124,7 +124,7 @@ def test_apply_writes_in_order_and_skips_rules_in_force(topics: OwnTopics, rule_
 
 def test_nothing_is_written_when_one_rule_is_rejected(topics: OwnTopics, rule_file: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text(yaml.safe_dump({**RULE, "ruleId": 12, "ruleState": "RUNNING"}))
-    ended = fraud("rules", "save", "--direct", str(rule_file), str(tmp_path / "bad.yaml"), env=environment(topics))
+    ended = fraud("rules", "save", "--direct", str(rule_file), str(tmp_path / "bad.yaml"), env=topics.environment)
     assert ended.exit_code == 4
     assert "bad.yaml, rule 1: ruleState: " in ended.err
     assert "1 of 2 rules are not valid; nothing was written" in ended.err
@@ -132,13 +132,13 @@ def test_nothing_is_written_when_one_rule_is_rejected(topics: OwnTopics, rule_fi
 
 
 def test_a_dry_run_writes_nothing(topics: OwnTopics, rule_file: Path) -> None:
-    ended = fraud("rules", "save", "--direct", "--dry-run", str(rule_file), env=environment(topics))
+    ended = fraud("rules", "save", "--direct", "--dry-run", str(rule_file), env=topics.environment)
     assert "would be added" in ended.out
     assert read_all(topics.bootstrap, topics.names.rules) == []
 
 
 def test_list_shows_the_rules_in_force(topics: OwnTopics, rule_file: Path) -> None:
-    env = environment(topics)
+    env = topics.environment
     fraud("rules", "save", "--direct", str(SEED), str(rule_file), env=env)
     listed = json.loads(fraud("rules", "list", "--json", env=env).out)
     assert [each["ruleId"] for each in listed] == [*range(1, 10), 11]
@@ -149,7 +149,7 @@ def test_list_shows_the_rules_in_force(topics: OwnTopics, rule_file: Path) -> No
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_an_export_applies_to_the_same_rules(topics: OwnTopics, tmp_path: Path, form: str) -> None:
-    env = environment(topics)
+    env = topics.environment
     (tmp_path / "exact.yaml").write_text(
         "ruleId: 20\nlimit: 0.30\n" + yaml.safe_dump(_without(RULE, "ruleId", "limit"))
     )
@@ -162,7 +162,7 @@ def test_an_export_applies_to_the_same_rules(topics: OwnTopics, tmp_path: Path, 
 
 
 def test_the_text_form_refuses_rules_that_it_cannot_express(topics: OwnTopics, tmp_path: Path) -> None:
-    env = environment(topics)
+    env = topics.environment
     (tmp_path / "simple.txt").write_text(TEXT)
     applied = fraud("rules", "save", "--direct", str(tmp_path / "simple.txt"), env=env)
     assert (applied.exit_code, "warning: --direct bypasses" in applied.err) == (0, True)
@@ -178,7 +178,7 @@ def test_the_text_form_refuses_rules_that_it_cannot_express(topics: OwnTopics, t
 
 
 def test_a_control_asks_before_it_clears(topics: OwnTopics) -> None:
-    env = environment(topics)
+    env = topics.environment
     person, terminal = os.openpty()
     os.write(person, b"n\n")
     command = [sys.executable, "-m", "fraud_rules.cli", "rules", "control", "CLEAR_STATE_ALL", "--direct"]
@@ -215,7 +215,7 @@ def test_refused_records_are_found_newest_first_among_unreadable_reports(topics:
         (0, None, "windowMinutes"),
     ]
     assert [each.rule_version for each in read_rejected(topics.kafka, topics.names.rule_operations, 1)] == [2]
-    listed = fraud("rules", "list", env=environment(topics)).out
+    listed = fraud("rules", "list", env=topics.environment).out
     assert "no rules are in force" in listed
     shown = [line.split() for line in listed.splitlines() if "windowMinutes: is required" in line]
     assert [line[:2] for line in shown] == [["2", "7"], ["0", "unreadable"]]

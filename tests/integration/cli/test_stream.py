@@ -23,7 +23,7 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.kafka.timed_topics import date_by_producer
 from tests.support.processes.ends import await_end
-from tests.support.processes.fraud_command import environment, fraud
+from tests.support.processes.fraud_command import fraud
 from tests.support.waiting import until
 
 COUNT_RULE = {
@@ -61,7 +61,7 @@ def report(topics: OwnTopics, *records: bytes) -> None:
 
 
 def test_generate_sends_the_requested_records(topics: OwnTopics) -> None:
-    env = environment(topics)
+    env = topics.environment
     ended = fraud("streams", "generate", "--rate", "400", "--seconds", "1", "--malformed", "0.1", env=env)
     assert ended.exit_code == 0
     assert ended.out.startswith("sent 400 records")
@@ -81,14 +81,14 @@ def event_time_ms(value: bytes | None) -> int | None:
 
 
 def test_generate_names_a_missing_topic(topics: OwnTopics) -> None:
-    env = environment(topics) | {"FRAUD_TOPICS_TRANSACTIONS": "nowhere"}
+    env = topics.environment | {"FRAUD_TOPICS_TRANSACTIONS": "nowhere"}
     ended = fraud("streams", "generate", "--seconds", "1", env=env)
     assert ended.exit_code == 7
     assert "nowhere" in ended.err
 
 
 def test_generate_refuses_impossible_options(topics: OwnTopics) -> None:
-    assert fraud("streams", "generate", "--rate", "0", env=environment(topics)).exit_code == 3
+    assert fraud("streams", "generate", "--rate", "0", env=topics.environment).exit_code == 3
 
 
 # --- alerts ---
@@ -105,7 +105,7 @@ def test_alerts_shows_the_newest_alerts(topics: OwnTopics) -> None:
     ]  # fmt: skip
     values = [json.dumps(document).encode() for document in documents]
     produce(topics.bootstrap, topics.names.alerts, values)
-    env = environment(topics)
+    env = topics.environment
     lines = fraud("alerts", "list", "--last", "2", env=env).out.splitlines()
     assert ["payeeId=3" in lines[0], "payeeId=4" in lines[1]] == [True, True]
     assert "rule 4 Huge" in lines[0]
@@ -129,7 +129,7 @@ def test_unreadable_alerts_and_progress_are_skipped(topics: OwnTopics) -> None:
     produce(topics.bootstrap, topics.names.alerts, [json.dumps(alert).encode()])
     produce(topics.bootstrap, topics.names.alert_corrections, [*UNREADABLE, json.dumps(correction).encode()])
     report(topics, *[each for each in UNREADABLE if each is not None], progress(topics, 0, {"0": 0}, 0))
-    env = environment(topics)
+    env = topics.environment
     for shown, *options in ((2,), (2, "--json"), (1, "--corrections")):
         ended = fraud("alerts", "list", "--last", "100", *options, env=env)
         assert (ended.exit_code, len(ended.out.splitlines()), "payeeId" in ended.out) == (0, shown, True)
@@ -148,7 +148,7 @@ def test_corrections_are_shown_with_their_alerts(topics: OwnTopics) -> None:
         {"kind": "RETRACTED", "alertId": "b", "day": "2023-11-14"},
     ]
     produce(topics.bootstrap, topics.names.alert_corrections, [json.dumps(each).encode() for each in corrections])
-    lines = fraud("alerts", "list", "--corrections", env=environment(topics)).out.splitlines()
+    lines = fraud("alerts", "list", "--corrections", env=topics.environment).out.splitlines()
     assert lines[0].startswith("ADDED      2023-11-14") and "4 Huge  payeeId=3" in lines[0]
     assert lines[1] == "RETRACTED  2023-11-14  alert b"
 
@@ -163,7 +163,7 @@ def test_status_of_an_unreachable_broker() -> None:
 
 
 def test_status_shows_whether_the_detector_is_alive(topics: OwnTopics) -> None:
-    env = environment(topics)
+    env = topics.environment
     never = fraud("status", env=env)
     assert (never.exit_code, "has never reported" in never.out) == (1, True)
     assert "No payment evaluated yet. No payments waiting." in never.out
@@ -178,7 +178,7 @@ def test_status_shows_whether_the_detector_is_alive(topics: OwnTopics) -> None:
 def test_status_of_a_dead_detector_shows_the_time_of_its_end_and_the_waiting_payments(
     topics: OwnTopics, tmp_path: Path
 ) -> None:
-    env = environment(topics)
+    env = topics.environment
     date_by_producer(topics, topics.names.detector_progress)
     since_ms = clock.now_ms() - 900_000
     timed = {"batchId": 0, "rows": 4, "pinMs": 5, "evaluateMs": 150, "writeMs": 20, "p50Ms": 102_107, "p99Ms": 130_000}
@@ -275,7 +275,7 @@ def test_replay_refuses_a_missing_file() -> None:
 
 def test_a_recorded_run_replays_with_its_cuts_and_pins(topics: OwnTopics, tmp_path: Path) -> None:
     """Four good payments of one payee. The first pin has no rule, and the detector rejects one rule."""
-    env = environment(topics)
+    env = topics.environment
     names = topics.names
     produce(topics.bootstrap, names.rules, [json.dumps({**COUNT_RULE, "ruleId": each}).encode() for each in (1, 2)])
     produce(topics.bootstrap, names.transactions, [payment(1), payment(2), b"\xff\x00junk", None])
@@ -298,6 +298,6 @@ def test_a_recorded_run_replays_with_its_cuts_and_pins(topics: OwnTopics, tmp_pa
 
 
 def test_a_recording_needs_a_first_batch(topics: OwnTopics) -> None:
-    ended = fraud("streams", "record", env=environment(topics))
+    ended = fraud("streams", "record", env=topics.environment)
     assert ended.exit_code == 1
     assert "has not evaluated anything" in ended.err

@@ -11,17 +11,18 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
-from tests.support.control_plane.chaos import check_final_state, survive, topics_of
+from tests.support.control_plane.chaos import check_final_state, survive
 from tests.support.control_plane.processes import ServerProcess
 from tests.support.control_plane.scene import Scene
 from tests.support.control_plane.writers import WRITERS
+from tests.support.kafka.own_topics import create_topics
 
 
 @pytest.mark.integration
 @pytest.mark.recovery
 @pytest.mark.timeout(900)
 def test_a_few_kills(scene: Scene, own_broker: Broker, project: Project, tmp_path: Path) -> None:
-    topics, revisions = topics_of(own_broker, project), 45
+    topics, revisions = create_topics(own_broker, project, prefix=""), 45
     total = (WRITERS + 1) * revisions
     server = ServerProcess(project, topics, scene.settings.database, tmp_path / "server.log", (1, revisions))
     server.start()

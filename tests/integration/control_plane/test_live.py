@@ -30,7 +30,7 @@ from tests.support.control_plane.scene import ADA, Scene, rule_input
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
-from tests.support.processes.fraud_command import environment, fraud
+from tests.support.processes.fraud_command import fraud
 from tests.support.processes.running_detector import Installation
 from tests.support.waiting import until
 
@@ -152,7 +152,7 @@ def test_versions_of_the_store_are_those_of_alerts(
     pay(topics, 3)
     alert = until(lambda: alerts(topics)[2:], "the third alert")[0]
     assert (alert["ruleId"], alert["ruleVersion"]) == (2, third)
-    replayed = fraud("quarantine", "replay", env={**environment(topics), "FRAUD_HOME": str(tmp_path / "renamed")})
+    replayed = fraud("quarantine", "replay", env={**topics.environment, "FRAUD_HOME": str(tmp_path / "renamed")})
     assert (replayed.exit_code, replayed.out.startswith(f"{len(RENAMED)} records")) == (0, True), replayed
     found = until(lambda: alerts(topics)[3 + len(RENAMED) - 1 :] and alerts(topics), "the alerts of the replay")
     assert sorted(each["triggeringEvent"]["transactionId"] for each in found[3:]) == list(RENAMED)

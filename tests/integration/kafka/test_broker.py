@@ -17,6 +17,7 @@ from fraud_rules.kafka.broker import Broker, broker_classes
 from fraud_rules.kafka.declared import Topic
 from fraud_rules.runtime.caches.class_archive import sharing_options
 from fraud_rules.runtime.process import ProcessHandle
+from tests.support.kafka.own_broker import running_broker
 from tests.support.kafka.records import produce, read_all
 from tests.support.ports import free_ports
 
@@ -28,11 +29,9 @@ LOG = Topic("log", 1)
 @pytest.fixture(scope="module")
 def own(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A broker that these tests may kill."""
-    own = Broker(tmp_path_factory.mktemp("own-broker"), *free_ports(2), project)
-    own.start()
-    topics.apply(own.kafka, [LOG])
-    yield own
-    own.kill()
+    with running_broker(tmp_path_factory.mktemp("own-broker"), project) as own:
+        topics.apply(own.kafka, [LOG])
+        yield own
 
 
 def values(broker: Broker) -> list[bytes | None]:

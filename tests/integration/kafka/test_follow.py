@@ -14,8 +14,8 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import ReceivedRecord, follow
 from fraud_rules.kafka.declared import load_topics
+from tests.support.kafka.own_broker import running_broker
 from tests.support.kafka.records import produce
-from tests.support.ports import free_ports
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.recovery]
@@ -37,10 +37,8 @@ class Clock:
 
 @pytest.fixture
 def own_broker(project: Project, tmp_path: Path) -> Iterator[Broker]:
-    broker = Broker(tmp_path, *free_ports(2), project)
-    broker.start()
-    yield broker
-    broker.kill()
+    with running_broker(tmp_path, project) as broker:
+        yield broker
 
 
 def test_each_interruption_has_its_own_patience(own_broker: Broker, project: Project) -> None:

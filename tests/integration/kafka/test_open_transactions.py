@@ -30,7 +30,7 @@ from fraud_rules.stream.inputs import InputTopics
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.kafka.timed_topics import date_by_producer
-from tests.support.processes.fraud_command import environment, fraud
+from tests.support.processes.fraud_command import fraud
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -118,9 +118,9 @@ def test_payments_behind_an_open_transaction_wait_until_it_is_aborted(
         assert verdict.reasons[0].startswith(said)
         assert verdict.reasons[0].endswith(f" s and hides the records of {name}-0 from offset {READ} on")
 
-        status = fraud("status", env=environment(topics))
+        status = fraud("status", env=topics.environment)
         assert f"offset {READ} on (docs/runbooks/hung-producer.md). {waiting:,} payments waiting." in status.out
-        shown = json.loads(fraud("status", "--json", env=environment(topics)).out)["liveness"]
+        shown = json.loads(fraud("status", "--json", env=topics.environment).out)["liveness"]
         assert shown["openTransaction"]["producerId"] == found.producer_id
 
         hung.end()
@@ -181,5 +181,5 @@ def test_a_missing_topic_is_named_although_the_last_batch_is_recent(
         delete(topics.kafka, [topic for topic in topics.declared if topic.name == name])
         assert until(lambda: polled(reader).missing, "the missing topic is seen") == (name,)
         assert reader.liveness().severity is Severity.AMBER
-    status = fraud("status", env=environment(topics))
+    status = fraud("status", env=topics.environment)
     assert f"payments  The next batch waits for missing topics: {name} (fraud kafka topics apply)." in status.out

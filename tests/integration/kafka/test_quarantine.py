@@ -26,7 +26,7 @@ from fraud_rules.stream.worker.wire import UnreadableRecord
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.places import ROOT
-from tests.support.processes.fraud_command import environment, fraud
+from tests.support.processes.fraud_command import fraud
 from tests.support.waiting import until
 
 TOPIC_ROLES = ("quarantine", "quarantine_replays", "transactions")
@@ -61,7 +61,7 @@ def home(project: Project, tmp_path: Path) -> Path:
 
 
 def test_records_are_listed_with_place_time_and_reason(topics: OwnTopics) -> None:
-    env = environment(topics)
+    env = topics.environment
     assert fraud("quarantine", "list", env=env).out == "0 quarantined records\n"
     refuse(topics, ("missing_field", b'{"a":\n1}\x1b[31m'), ("empty", b""), ("missing_field", b"\xff" * 500))
     produce(topics.bootstrap, topics.names.quarantine, [b"of another program", None])
@@ -82,7 +82,7 @@ def test_records_are_listed_with_place_time_and_reason(topics: OwnTopics) -> Non
 def test_records_are_sent_once_when_the_schema_can_read_them(topics: OwnTopics, home: Path) -> None:
     renamed = [payment(number, "payer_id") for number in range(3)]
     refuse(topics, *(("missing_field", each) for each in renamed))
-    env = environment(topics)
+    env = topics.environment
     refused = fraud("quarantine", "replay", env=env)
     assert (refused.exit_code, refused.out.count("payeeId")) == (47, 3)
     assert read_all(topics.bootstrap, topics.names.transactions) == []
@@ -102,7 +102,7 @@ def test_records_are_sent_once_when_the_schema_can_read_them(topics: OwnTopics, 
 def test_repaired_records_are_sent_in_place_of_quarantined_records(topics: OwnTopics, tmp_path: Path) -> None:
     good = payment(7)
     refuse(topics, ("malformed_json", good[:-1]), ("malformed_json", b"\xff"), ("too_large", payment(9)), limit=90)
-    env = environment(topics)
+    env = topics.environment
     listed = [json.loads(line) for line in fraud("quarantine", "list", "--json", env=env).out.splitlines()]
     assert [each.get("cut", False) for each in listed] == [True, False, True]
     listed[0]["record"] = good.decode()
@@ -162,13 +162,13 @@ def test_a_second_replay_takes_over_from_the_first(topics: OwnTopics, killed: bo
     if killed:
         first.kill()
         first.join()
-    second = fraud("quarantine", "replay", env=environment(topics))
+    second = fraud("quarantine", "replay", env=topics.environment)
     assert second.out == f"20 records sent to {topics.names.transactions}, 0 were sent before\n"
     if not killed:
         resume.set()
         first.join(180)
         assert first.exitcode == 0, "the first replay is fenced, or its traceback is above"
-    assert "0 records sent" in fraud("quarantine", "replay", env=environment(topics)).out
+    assert "0 records sent" in fraud("quarantine", "replay", env=topics.environment).out
     fed = [message.value() for message in read_all(topics.bootstrap, topics.names.transactions)]
     assert sorted(each or b"" for each in fed) == sorted(payments)
     assert len(read_marks(topics.kafka, topics.names.quarantine_replays)) == 20

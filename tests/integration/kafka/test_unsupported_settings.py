@@ -24,7 +24,7 @@ from fraud_rules.kafka.topics import StepKind
 from fraud_rules.runtime.yaml_file import read_yaml
 from tests.support.kafka.locked_broker import authorizing_broker, password_of, write_properties
 from tests.support.kafka.own_topics import OwnTopics, own_topics
-from tests.support.processes.fraud_command import environment, fraud
+from tests.support.processes.fraud_command import fraud
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -96,7 +96,7 @@ def test_the_command_says_what_the_product_does_without_the_settings(
         "warm-ups": "max.message.bytes",
         "alerts": "message.timestamp.type",
     }
-    env = environment(own) | {"FRAUD_HOME": str(_project(tmp_path, project, left))}
+    env = own.environment | {"FRAUD_HOME": str(_project(tmp_path, project, left))}
     refused = fraud("kafka", "topics", "apply", env=env)
     assert refused.exit_code == ConfigError.exit_code
     applied = fraud("kafka", "topics", "apply", "--skip-unsupported", env=env)

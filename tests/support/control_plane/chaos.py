@@ -11,13 +11,9 @@ from sqlalchemy import func, select
 from fraud_control.domain.canonical import canonical, decoded
 from fraud_control.store.models import OutboxRow, RevisionRow
 from fraud_control.sync.drift import compare, store_side
-from fraud_rules.configuration.project import Project
-from fraud_rules.configuration.settings import TopicNames
-from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.logs.rule_log import RuleLog
 from tests.support.control_plane.scene import LIMITS, SCHEMA, Scene
@@ -25,12 +21,6 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 
 PATIENCE_S = 600.0
-
-
-def topics_of(broker: Broker, project: Project) -> OwnTopics:
-    declared = load_topics(project.config / "topics.yaml", "")
-    topic_admin.apply(broker.kafka, declared)
-    return OwnTopics(broker.bootstrap, "", TopicNames(), declared)
 
 
 def saved(scene: Scene) -> int:

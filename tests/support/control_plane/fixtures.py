@@ -13,7 +13,7 @@ from fraud_control.store.database import Database
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from tests.support.control_plane.scene import Scene, empty_store
-from tests.support.ports import free_ports
+from tests.support.kafka.own_broker import running_broker
 
 
 @pytest.fixture
@@ -28,7 +28,5 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 @pytest.fixture
 def own_broker(project: Project, tmp_path: Path) -> Iterator[Broker]:
     """A broker that the test can kill."""
-    broker = Broker(tmp_path / "broker", *free_ports(2), project)
-    broker.start()
-    yield broker
-    broker.kill()
+    with running_broker(tmp_path / "broker", project) as broker:
+        yield broker

@@ -23,18 +23,14 @@ class PublisherProcess:
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def environment(self) -> dict[str, str]:
-        names = {
-            f"FRAUD_TOPICS_{role.upper()}": getattr(self.topics.names, role) for role in self.topics.names.__slots__
-        }
         path = os.pathsep.join(str(self.project.root / each) for each in ("spark_jobs", "plugins"))
         return {
             **os.environ,
-            **names,
+            **self.topics.environment,
             "PYTHONPATH": os.pathsep.join([path, str(self.project.root)]),
             "FRAUD_HOME": str(self.project.root),
             "FRAUD_CONTROL_DATABASE": self.database,
             "FRAUD_CONTROL_NAME": f"{self.topics.prefix}control",
-            "FRAUD_BOOTSTRAP": self.topics.bootstrap,
         }
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:

@@ -1,9 +1,9 @@
-"""Topics of one test on the broker that all tests share."""
+"""Topics under a prefix, which a test or a measurement has for itself, on a broker that others use too."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
@@ -33,16 +33,44 @@ class OwnTopics:
         """The connection settings of a client."""
         return KafkaConnection(self.bootstrap)
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that make a program use these topics."""
+        names = {f"FRAUD_TOPICS_{each.name.upper()}": getattr(self.names, each.name) for each in fields(TopicNames)}
+        return {"FRAUD_BOOTSTRAP": self.bootstrap, **names}
+
+
+def named(prefix: str) -> TopicNames:
+    """The names of all topics under a prefix."""
+    return TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
+
+
+def create_topics(
+    broker: Broker,
+    project: Project,
+    roles: Collection[str] | None = None,
+    *,
+    prefix: str | None = None,
+    changed: Callable[[str, Topic], Topic] = lambda _, topic: topic,
+    timed: bool = False,
+) -> OwnTopics:
+    """Create the declared topics of these roles (default: all) under a prefix, a unique one if none is given. `changed`
+    gets each role with its declared topic, and returns the topic to create."""
+    prefix = f"t{uuid.uuid4().hex[:8]}-" if prefix is None else prefix
+    names = named(prefix)
+    role_of = {getattr(names, field.name): field.name for field in fields(TopicNames)}
+    declared = tuple(
+        changed(role_of[topic.name], topic)
+        for topic in load_topics(project.config / "topics.yaml", prefix)
+        if roles is None or role_of[topic.name] in roles
+    )
+    topic_admin.apply(broker.kafka, declared)
+    return OwnTopics(broker.bootstrap, prefix, names, declared, timed)
+
 
 @contextmanager
 def own_topics(broker: Broker, project: Project, roles: Collection[str] | None = None) -> Iterator[OwnTopics]:
-    """Create the declared topics of these roles (default: all) under a unique prefix, and delete them at the end of the
-    block."""
-    prefix = f"t{uuid.uuid4().hex[:8]}-"
-    names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
-    wanted = None if roles is None else {getattr(names, role) for role in roles}
-    every = load_topics(project.config / "topics.yaml", prefix)
-    declared = tuple(topic for topic in every if wanted is None or topic.name in wanted)
-    topic_admin.apply(broker.kafka, declared)
-    yield OwnTopics(broker.bootstrap, prefix, names, declared)
-    topic_admin.delete(broker.kafka, declared)
+    """Create topics as `create_topics` does, and delete them at the end of the block."""
+    topics = create_topics(broker, project, roles)
+    yield topics
+    topic_admin.delete(broker.kafka, topics.declared)

@@ -6,26 +6,24 @@ append records before or after that.
 
 from __future__ import annotations
 
-import dataclasses
-import uuid
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource  # type: ignore[attr-defined]
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.configuration.settings import TopicNames
-from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.kafka.declared import Timestamp, load_topics
-from tests.support.kafka.own_topics import OwnTopics
+from fraud_rules.kafka.declared import Timestamp, Topic
+from tests.support.kafka.own_topics import OwnTopics, create_topics
 from tests.support.waiting import until
 
 _MAX_RECORD_BYTES = 12_000_000
 _ANY_TIME = ("message.timestamp.after.max.ms", str(2**63 - 1))
 """Allows records from the future, as a broker with a wrong clock appends them."""
+_TIMED = ("transactions", "rules", "rules_cdc")
 _KINDS = {"CreateTime": TIMESTAMP_CREATE_TIME, "LogAppendTime": TIMESTAMP_LOG_APPEND_TIME}
 
 Place = tuple[int, int]
@@ -38,16 +36,16 @@ def timed_topics(broker: Broker, project: Project) -> OwnTopics:
 
     `rules-cdc` has producer timestamps too: `_date` uses it to see that a change is in effect.
     """
-    prefix = f"c{uuid.uuid4().hex[:8]}-"
-    names = TopicNames(**{field.name: prefix + str(field.default) for field in dataclasses.fields(TopicNames)})
-    declared = tuple(
-        dataclasses.replace(topic, timestamp=Timestamp.CREATE, retention_ms=None, settings=(*topic.settings, _ANY_TIME))
-        if topic.name in (names.transactions, names.rules, names.rules_cdc)
-        else topic
-        for topic in load_topics(project.config / "topics.yaml", prefix)
-    )
-    topic_admin.apply(broker.kafka, declared)
-    return OwnTopics(broker.bootstrap, prefix, names, declared, timed=True)
+
+    def changed(role: str, topic: Topic) -> Topic:
+        settings = (*topic.settings, _ANY_TIME)
+        return (
+            replace(topic, timestamp=Timestamp.CREATE, retention_ms=None, settings=settings)
+            if role in _TIMED
+            else topic
+        )
+
+    return create_topics(broker, project, changed=changed, timed=True)
 
 
 class Logs:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from typer.testing import CliRunner
 
 from fraud_rules.cli import app
-from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import FraudError
-from tests.support.kafka.own_topics import OwnTopics
 
 _NO_CONTROL_PLANE = {"FRAUD_CONTROL_URL": None, "FRAUD_CONTROL_TOKEN": None, "FRAUD_CONTROL_TOKEN_FILE": "/nowhere"}
 
@@ -32,9 +30,3 @@ def fraud(*arguments: str, env: Mapping[str, str] | None = None, stdin: str | No
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return CommandResult(result.exit_code, result.stdout, result.stderr)
-
-
-def environment(topics: OwnTopics) -> dict[str, str]:
-    """The variables that make commands use a test's topics."""
-    names = {f"FRAUD_TOPICS_{field.name.upper()}": getattr(topics.names, field.name) for field in fields(TopicNames)}
-    return {"FRAUD_BOOTSTRAP": topics.bootstrap, **names}

@@ -27,7 +27,6 @@ from fraud_rules.deploy.release import Release
 from fraud_rules.runtime.process import kill_session, start_detached
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.ends import await_end
-from tests.support.processes.fraud_command import environment
 from tests.support.waiting import until
 
 DETECTOR = "detector"
@@ -140,7 +139,7 @@ class Operations:
     @property
     def environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("FRAUD_")}
-        return {**inherited, **environment(self._topics), "FRAUD_HOME": str(self._project.root), **self._extra}
+        return {**inherited, **self._topics.environment, "FRAUD_HOME": str(self._project.root), **self._extra}
 
     def agent(
         self, *options: str, within: Sequence[str] = (), home: Path | None = None, **environ: str
@@ -159,7 +158,7 @@ class Operations:
             config or self._project.config,
             bootstrap=self._topics.bootstrap,
             wheel="" if wheel is None else str(wheel),
-            environ=environment(self._topics),
+            environ=self._topics.environment,
             **options,
         )
 

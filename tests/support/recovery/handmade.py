@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -16,12 +15,10 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.configuration.settings import DetectorSettings, TopicNames
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError, OffsetsLost
-from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, last_record
 from fraud_rules.model.schema import TransactionSchema
@@ -33,7 +30,7 @@ from fraud_rules.stream.driver.job import DetectorJob
 from fraud_rules.stream.driver.state_guard import new_position
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.work import WorkReport
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.kafka.records import produce
 from tests.support.kafka.state_damage import recreate
 
@@ -43,7 +40,7 @@ THERE: Final = 100
 """Offsets of partition 0: the end of the finished batches, and the end of the topic."""
 
 _READ_AND_WRITTEN: Final = (
-    "transactions", "rules", "rule-operations", "detector-marker", "detector-progress", "detector-state",
+    "transactions", "rules", "rule_operations", "detector_marker", "detector_progress", "detector_state",
 )  # fmt: skip
 
 
@@ -145,10 +142,5 @@ def session() -> Iterator[Callable[[], SparkSession]]:
 @contextmanager
 def handmade_site(broker: Broker, project: Project, session: Callable[[], SparkSession]) -> Iterator[HandmadeSite]:
     """A detector on its own topics, which are deleted at the end of the block. Only its rebuilds use Spark."""
-    prefix = f"l{uuid.uuid4().hex[:8]}-"
-    wanted = {prefix + name for name in _READ_AND_WRITTEN}
-    declared = [topic for topic in load_topics(project.config / "topics.yaml", prefix) if topic.name in wanted]
-    names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
-    topic_admin.apply(broker.kafka, declared)
-    yield HandmadeSite(OwnTopics(broker.bootstrap, prefix, names, tuple(declared)), project, session)
-    topic_admin.delete(broker.kafka, declared)
+    with own_topics(broker, project, _READ_AND_WRITTEN) as topics:
+        yield HandmadeSite(topics, project, session)

@@ -24,12 +24,12 @@ from fraud_demo.airflow import Component
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.logs.rule_status import await_operations
-from tests.support.control_plane.chaos import check_final_state, survive, topics_of
+from tests.support.control_plane.chaos import check_final_state, survive
 from tests.support.control_plane.scene import Scene
 from tests.support.control_plane.web.api_server import ApiServer, api_server
 from tests.support.control_plane.web.server import RULE
 from tests.support.control_plane.writers import SHARED, WRITERS, rules_of
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, create_topics
 from tests.support.kafka.records import read_all
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.waiting import until
@@ -162,7 +162,7 @@ def test_servers_and_brokers_killed_under_many_changes(
     monkeypatch.setenv("FRAUD_CONTROL_RATES_REQUESTS_PER_S", "100000")
     monkeypatch.setenv("FRAUD_CONTROL_RATES_CHANGES_PER_S", "100000")
     monkeypatch.setenv("FRAUD_CONTROL_RATES_SERVER_REQUESTS_PER_S", "100000")
-    topics = topics_of(own_broker, project)
+    topics = create_topics(own_broker, project, prefix="")
     revisions = max(4, -(-CHANGES // (WRITERS * RULES + 1)))
     total = (WRITERS * RULES + 1) * revisions
     seed = random.randrange(1_000_000)

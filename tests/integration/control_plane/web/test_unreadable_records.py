@@ -30,7 +30,7 @@ from tests.support.kafka.unreadable_records import UNREADABLE, append_unreadable
 from tests.support.nightly.in_process import in_process
 from tests.support.nightly.jobs import JobsInTurn, archive_of
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
-from tests.support.processes.fraud_command import environment, fraud
+from tests.support.processes.fraud_command import fraud
 from tests.support.processes.running_agent import DETECTOR, Operations, stand_in
 from tests.support.processes.running_detector import Installation
 from tests.support.waiting import until
@@ -72,7 +72,7 @@ class World:
     def environment(self) -> dict[str, str]:
         archive = str(archive_of(self.installation).root)
         detector, keys = self.installation.settings.detector, str(self.operations.keys)
-        return {**environment(self.topics), "FRAUD_DETECTOR": detector, "ARCHIVE": archive, "FRAUD_INTENT_KEYS": keys}
+        return {**self.topics.environment, "FRAUD_DETECTOR": detector, "ARCHIVE": archive, "FRAUD_INTENT_KEYS": keys}
 
     @property
     def wheel(self) -> Path:
