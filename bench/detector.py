@@ -14,12 +14,13 @@ from typing import Literal, TypeAlias
 import psutil
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.runtime.process import kill_processes, start_detached
+from fraud_rules.runtime.process import start_detached
+from tests.support.processes.running_detector import kill_session, members_of
+from tests.support.waiting import until
 
 ProcessKind: TypeAlias = Literal["driver", "jvm", "workers"]
 
 READY = "detector: running"
-_READY_S = 180.0
 _DRAIN_S = 90.0
 _POLL_S = 0.02
 
@@ -29,7 +30,6 @@ class Detector:
 
     def __init__(self, project: Project, arguments: list[str], environ: Mapping[str, str], log: Path) -> None:
         self.log = log
-        self._known: dict[int, psutil.Process] = {}
         self.started = time.monotonic()
         command = [sys.executable, str(project.root / "spark_jobs" / "detector.py"), *arguments]
         self._process = start_detached(command, log, folder=project.root, environment={**os.environ, **environ})
@@ -39,13 +39,14 @@ class Detector:
         """The process id of the Python driver."""
         return self._process.pid
 
-    def await_ready(self, timeout_s: float = _READY_S) -> None:
+    def await_ready(self) -> None:
         """Wait until its query runs."""
-        deadline = time.monotonic() + timeout_s
-        while READY not in self.log.read_text(errors="replace"):
+
+        def is_ready() -> bool:
             self.check()
-            assert time.monotonic() < deadline, f"the detector did not start within {timeout_s:g} s, see {self.log}"
-            time.sleep(_POLL_S)
+            return READY in self.log.read_text(errors="replace")
+
+        until(is_ready, f"the detector runs, see {self.log}", every_s=_POLL_S)
 
     def check(self) -> None:
         """Raise RuntimeError if the detector has ended."""
@@ -56,10 +57,7 @@ class Detector:
 
     def processes(self) -> list[psutil.Process]:
         """The running processes: the driver, its JVM and its Python workers."""
-        root = psutil.Process(self._process.pid)
-        found = [root, *root.children(recursive=True)]
-        self._known |= {each.pid: each for each in found}
-        return found
+        return members_of(self.pid)
 
     def kind_of(self, process: psutil.Process) -> ProcessKind:
         """The kind of one of `processes()`. A process that has ended counts as a worker."""
@@ -72,24 +70,14 @@ class Detector:
 
     def stop(self) -> None:
         """Stop it cleanly, then kill the remaining processes."""
-        if self._process.poll() is None:
-            self.processes()
-            self._process.terminate()
-            try:
-                self._process.wait(_DRAIN_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-        self._end_the_rest()
+        self._process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_DRAIN_S)
+        self.kill()
 
     def kill(self) -> None:
         """Kill driver, JVM and workers at once (kill -9)."""
-        kill_processes(self.processes(), 0.0)
-        self._end_the_rest()
-
-    def _end_the_rest(self) -> None:
-        self._process.wait()
-        # psutil compares start times too, so it never kills another process with the same id.
-        kill_processes(self._known.values())
+        kill_session(self._process)
 
 
 @contextlib.contextmanager

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
 from compose_check.errors import CheckFailed
 from compose_check.stack import Stack
+from fraud_local.users import LocalUsers
+from fraud_ops.paths import API
 
-__all__ = ["LARGE_PAYMENT_RULE", "ControlPlaneUsers", "activate_with_four_eyes", "add_user"]
+__all__ = ["ANSWER_S", "LARGE_PAYMENT_RULE", "ControlPlaneUsers", "activate_with_four_eyes", "add_user"]
 
-_API = "/fraud/control/api"
 _API_SERVER = "airflow-api-server"
-_ANSWER_S = 300.0
+ANSWER_S = 300.0
 
 LARGE_PAYMENT_RULE: dict[str, Any] = {
     "name": "A large payment, written by the check",
@@ -28,37 +28,23 @@ LARGE_PAYMENT_RULE: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ControlPlaneUsers:
-    """Requests of users with a password in FAB's table."""
-
-    url: str
-    passwords: dict[str, str]
-    _tokens: dict[str, str] = field(default_factory=dict)
+class ControlPlaneUsers(LocalUsers):
+    """Requests of users in FAB's table. They have the first user's password."""
 
     def log_in_by_form(self, user: str) -> str:
         """Log in with FAB's page as a browser does. Return the user that the control plane recognises."""
-        with httpx.Client(base_url=self.url, timeout=_ANSWER_S, follow_redirects=True) as browser:
+        with httpx.Client(base_url=self.url, timeout=ANSWER_S, follow_redirects=True) as browser:
             page = browser.get("/auth/login/")
             token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page.text)
             if token is None:
                 raise CheckFailed(f"FAB's login page has no form ({page.status_code})")
-            filled = {"username": user, "password": self.passwords[user], "csrf_token": token[1]}
+            filled = {"username": user, "password": self.password, "csrf_token": token[1]}
             browser.post("/auth/login/", data=filled, headers={"Referer": f"{self.url}/auth/login/"})
-            return str(_expect(browser.get(f"{_API}/me"), 200)["user"])
+            return str(_expect(browser.get(f"{API}/me"), 200)["user"])
 
-    def ask(self, user: str, method: str, path: str, status: int = 200, **options: Any) -> dict[str, Any]:
+    def expect(self, user: str, method: str, path: str, status: int = 200, **options: Any) -> dict[str, Any]:
         """Send a request that must be answered with this status. Raises CheckFailed."""
-        headers = {"Authorization": f"Bearer {self._token(user)}", **options.pop("headers", {})}
-        answer = httpx.request(method, self.url + _API + path, headers=headers, timeout=_ANSWER_S, **options)
-        return _expect(answer, status)
-
-    def _token(self, user: str) -> str:
-        if user not in self._tokens:
-            body = {"username": user, "password": self.passwords[user]}
-            answer = httpx.post(f"{self.url}/auth/token", json=body, timeout=_ANSWER_S)
-            self._tokens[user] = _expect(answer, 201)["access_token"]
-        return self._tokens[user]
+        return _expect(self.ask(method, path, user, **options), status)
 
 
 def add_user(stack: Stack, user: str, password: str) -> None:
@@ -73,16 +59,16 @@ def activate_with_four_eyes(users: ControlPlaneUsers, author: str, approver: str
 
     Raises CheckFailed, also if the author can activate the rule alone.
     """
-    rule = users.ask(author, "POST", "/rules", 201, json={"document": LARGE_PAYMENT_RULE})
+    rule = users.expect(author, "POST", "/rules", 201, json={"document": LARGE_PAYMENT_RULE})
     path = f"/rules/{rule['ruleId']}"
     shadow = _move(users, author, rule, "SHADOW", 200)
     waiting = _move(users, author, shadow, "ACTIVE", 202)
     if waiting["state"] != "SHADOW":
         raise CheckFailed(f"an analyst activated a rule alone: {waiting['state']}")
-    (approval,) = users.ask(approver, "GET", "/approvals")["items"]
-    users.ask(author, "POST", f"/approvals/{approval['id']}/approve", 403, json={"comment": ""})
-    users.ask(approver, "POST", f"/approvals/{approval['id']}/approve", 200, json={"comment": ""})
-    state = users.ask(author, "GET", path)["state"]
+    (approval,) = users.expect(approver, "GET", "/approvals")["items"]
+    users.expect(author, "POST", f"/approvals/{approval['id']}/approve", 403, json={"comment": ""})
+    users.expect(approver, "POST", f"/approvals/{approval['id']}/approve", 200, json={"comment": ""})
+    state = users.expect(author, "GET", path)["state"]
     if state != "ACTIVE":
         raise CheckFailed(f"an approved rule is {state}")
     return int(rule["ruleId"])
@@ -91,8 +77,8 @@ def activate_with_four_eyes(users: ControlPlaneUsers, author: str, approver: str
 def _move(users: ControlPlaneUsers, user: str, rule: dict[str, Any], state: str, status: int) -> dict[str, Any]:
     match = {"If-Match": f'"{rule["revision"]}"'}
     transition = {"state": state, "comment": "large payments are rare"}
-    users.ask(user, "POST", f"/rules/{rule['ruleId']}/state", status, json=transition, headers=match)
-    return users.ask(user, "GET", f"/rules/{rule['ruleId']}")
+    users.expect(user, "POST", f"/rules/{rule['ruleId']}/state", status, json=transition, headers=match)
+    return users.expect(user, "GET", f"/rules/{rule['ruleId']}")
 
 
 def _expect(answer: httpx.Response, status: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from bench import machine as bench_machine
 
 from compose_check.composefile import ComposeFile
-from compose_check.control_plane import ControlPlaneUsers, activate_with_four_eyes, add_user
+from compose_check.control_plane import ANSWER_S, ControlPlaneUsers, activate_with_four_eyes, add_user
 from compose_check.errors import CheckFailed
 from compose_check.images import Images
 from compose_check.machine import ContainerSite
@@ -122,11 +122,10 @@ def _compose(project: Project, site: ContainerSite) -> Compose:
 
 def _users(stack: Stack, ports: Ports, admin_password: str) -> ControlPlaneUsers:
     """An analyst and an approver who can log in. Raises CheckFailed if FAB's login page does not accept one of them."""
-    passwords = {_ADMIN: admin_password, **{user: secrets.token_hex(12) for user in (_ANALYST, _APPROVER)}}
-    users = ControlPlaneUsers(f"http://127.0.0.1:{ports.airflow}", passwords)
+    users = ControlPlaneUsers(f"http://127.0.0.1:{ports.airflow}", admin_password, ANSWER_S)
     for user, role in ((_ANALYST, "analyst"), (_APPROVER, "approver")):
-        add_user(stack, user, passwords[user])
-        users.ask(_ADMIN, "PUT", f"/bindings/{user}", json={"role": role})
+        add_user(stack, user, admin_password)
+        users.expect(_ADMIN, "PUT", f"/bindings/{user}", json={"role": role})
         if users.log_in_by_form(user) != user:
             raise CheckFailed(f"FAB logs {user} in as another user")
     return users

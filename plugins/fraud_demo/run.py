@@ -12,7 +12,6 @@ from contextlib import ExitStack
 
 from rich.console import Console
 
-from fraud_demo.airflow import USER
 from fraud_demo.late_frauds import late_frauds
 from fraud_demo.listed_mules import list_and_rule
 from fraud_demo.published import read_published
@@ -26,6 +25,7 @@ from fraud_demo.steering import Steering
 from fraud_demo.traffic import TrafficSettings
 from fraud_demo.verdict import RunVerdict, SentTraffic, check_run
 from fraud_demo.watch import OutputWatch
+from fraud_local.users import USER
 from fraud_rules.cli.configured import CommandContext
 from fraud_rules.codec.rules.apply import rule_files
 from fraud_rules.errors import DetectorFailed
@@ -98,7 +98,7 @@ class _Demo:
         self._report(f"fraud rules at {self._site.airflow.site.url}/fraud/control")
         self._report(f"further users, with the password {PASSWORD}: {describe_people()}")
         self._report(f"commands in another terminal: source {FILE}, then for example fraud status")
-        people = DemoPeople(self._site.airflow.site.url, USER, PASSWORD, self._report)
+        people = DemoPeople(self._site.airflow.site.url, PASSWORD, self._report)
         self._stack.callback(people.stop)
         people.start()
         self._watch.start()

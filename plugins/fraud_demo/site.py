@@ -14,14 +14,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from fraud_demo.airflow import PORT_VARIABLE as AIRFLOW_PORT_VARIABLE
-from fraud_demo.airflow import AirflowSite, LocalAirflow
 from fraud_demo.children import Child
 from fraud_demo.start.past_days import ARGUMENT as PAST_DAYS
 from fraud_demo.start.people import ROLES
 from fraud_demo.start.shell import write_environment
-from fraud_demo.start.unpaused import Unpausing
 from fraud_demo.steering import VARIABLE as STEERING_VARIABLE
+from fraud_local.airflow import PORT_VARIABLE as AIRFLOW_PORT_VARIABLE
+from fraud_local.airflow import AirflowSite, LocalAirflow
+from fraud_local.unpaused import Unpausing
 from fraud_rules.cli.archive import ARCHIVE_VARIABLE
 from fraud_rules.cli.configured import CommandContext
 from fraud_rules.cli.options import INTENT_KEYS_VARIABLE, KEYS_FILE
@@ -244,7 +244,6 @@ class DemoSite:
         wait_for(is_drained, within_s=_DRAIN_S, every_s=_POLL_S, timed_out=timed_out)
 
     def _airflow_site(self) -> AirflowSite:
-        kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": self.broker.bootstrap}}
         spark = {"conn_type": "spark", "host": "local[2,4]"}
         key = {"conn_type": "generic", "password": self._intent_key}
         port = port_setting(AIRFLOW_PORT_VARIABLE, 8080)
@@ -254,8 +253,9 @@ class DemoSite:
             port=port,
             control_port=port + 3,
             password=PASSWORD,
-            connections={"fraud_kafka": kafka, "spark_default": spark, "fraud_intent_key": key},
-            variables={"fraud_archive": str(self.places.archive)},
+            bootstrap=self.broker.bootstrap,
+            archive=self.places.archive,
+            connections={"spark_default": spark, "fraud_intent_key": key},
             # A second person approves each change of an active rule, which the demo has the users to show.
             process_variables={STEERING_VARIABLE: str(self.places.steering), _FOUR_EYES: "true"},
             users=dict.fromkeys(ROLES, _AIRFLOW_ROLE),

@@ -17,7 +17,7 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
 
-from fraud_demo.airflow import Component
+from fraud_local.airflow import Component
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.record_writer import append_records
 from tests.e2e.people import WIDE
@@ -111,7 +111,7 @@ FAULTS: dict[str, Callable[[Scene], float | None]] = {
 def test_every_page_shows_each_fault_and_its_end(world: Supervised, browser: Browser, tmp_path: Path) -> None:
     site = world.site.airflow.site
     control = f"{site.url}/fraud/control"
-    windows = [window(browser, site.url, world.api.token) for _ in range(WINDOWS)]
+    windows = [window(browser, site.url, world.api.token()) for _ in range(WINDOWS)]
     pages = {path: windows[number % WINDOWS].new_page() for number, path in enumerate(PATHS)}
     for path, page in pages.items():
         page.goto(f"{control}/{path}")
@@ -119,7 +119,7 @@ def test_every_page_shows_each_fault_and_its_end(world: Supervised, browser: Bro
     found = {}
     with (tmp_path / "walk.md").open("w", encoding="utf-8") as report:
         for name, break_it in FAULTS.items():
-            with truth(control, {"Authorization": f"Bearer {world.api.token}"}) as api:
+            with truth(control, world.api.headers()) as api:
                 scene = Scene(world, Watch(pages, api), api)
                 found[name] = walk(scene, name, break_it, report)
         report.write(table(found))

@@ -9,7 +9,7 @@ from threading import Event, Thread
 import pytest
 from playwright.sync_api import Locator, Page, Request, expect
 
-from fraud_demo.airflow import Component
+from fraud_local.airflow import Component
 from tests.e2e.people import People
 from tests.e2e.world import World
 from tests.support.waiting import until

@@ -9,7 +9,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from fraud_rules.configuration.project import Project
 from tests.e2e.people import People
-from tests.e2e.world import PASSWORD, World
+from tests.e2e.world import World
+from tests.support.control_plane.web.api_server import PASSWORD
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 

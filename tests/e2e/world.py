@@ -5,75 +5,43 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
 import msgspec
 import pytest
 
-from fraud_demo.airflow import USER, AirflowSite, Component, LocalAirflow
 from fraud_demo.steering import VARIABLE as STEERING
 from fraud_demo.steering import Steering, TrafficState
+from fraud_local.airflow import LocalAirflow
+from fraud_local.users import USER
+from fraud_ops.paths import PAGES
 from fraud_rules.configuration.project import Project
-from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime import clock
+from tests.support.control_plane.web.api_server import ApiServer, local_site
 from tests.support.kafka.own_broker import running_broker
 from tests.support.kafka.own_topics import OwnTopics, create_topics
 from tests.support.nightly.archived import Site
-from tests.support.ports import free_ports
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.waiting import until
 
-PASSWORD = "a password"
 ROLES = {USER: "admin", "ann": "analyst", "ben": "approver", "vera": "viewer"}
-START_S = 240.0
 ARCHIVED = 1_000
 NO_TRAFFIC = TrafficState(0)
 """The state in which the demo page shows its controls while no traffic runs."""
 
 
-@dataclass
-class World:
+class World(ApiServer):
     """A running installation. `control` is the URL of the pages."""
 
-    airflow: LocalAirflow
-    topics: OwnTopics
-    steering: Steering
-    detector: RunningDetector
-    _sent: int = field(default=0)
-    _tokens: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def control(self) -> str:
-        return f"{self.airflow.site.url}/fraud/control"
-
-    def token(self, user: str) -> str:
-        """Log in once per user; return the token."""
-        if user not in self._tokens:
-            self._tokens[user] = self._login(user)
-        return self._tokens[user]
-
-    def _login(self, user: str) -> str:
-        answer = httpx.post(
-            f"{self.airflow.site.url}/auth/token",
-            json={"username": user, "password": PASSWORD},
-            trust_env=False,
-            timeout=180,
-        )
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["access_token"])
-
-    def ask(self, method: str, path: str, user: str = USER, **options: Any) -> httpx.Response:
-        """Send a request to the API directly."""
-        headers = {"Authorization": f"Bearer {self.token(user)}", **options.pop("headers", {})}
-        return httpx.request(
-            method, f"{self.control}/api{path}", headers=headers, trust_env=False, timeout=180, **options
-        )
+    def __init__(self, airflow: LocalAirflow, topics: OwnTopics, steering: Steering, detector: RunningDetector) -> None:
+        super().__init__(airflow)
+        self.topics, self.steering, self.detector = topics, steering, detector
+        self.control = f"{self.url}{PAGES}"
+        self._sent = 0
 
     def rule(self, document: dict[str, Any], state: str | None = None, user: str = "ann") -> int:
         """Create a rule and, with `state`, make a transition. Return its id."""
@@ -146,43 +114,23 @@ def world(project: Project, folder: Path) -> Iterator[World]:
         broker = stack.enter_context(running_broker(folder / "broker", project))
         topics = create_topics(broker, project, prefix="")
         detector = RunningDetector(Installation.make(folder / "detector", project, topics))
-        stack.callback(detector.kill)
         steering = Steering(folder / "steering")
         steering.write_state(NO_TRAFFIC)
         archived(folder / "archive", project)
-        airflow = LocalAirflow(_site(project, folder, broker))
-        airflow.prepare()
-        stack.callback(airflow.stop)
-        airflow.start(Component.API_SERVER, Component.CONTROL_PLANE)
-        running = World(airflow, topics, steering, detector)
+        site = local_site(
+            folder / "airflow", project, broker.bootstrap,
+            archive=folder / "archive",
+            users={user: "viewer" for user in ROLES if user != USER},
+            process_variables={STEERING: str(folder / "steering")},
+        )  # fmt: skip
+        running = World(LocalAirflow(site), topics, steering, detector)
         stack.callback(lambda: running.detector.kill())
-        until(lambda: _answers(running), f"the control plane answers (logs: {airflow.logs})", START_S)
+        stack.enter_context(running.running())
         for user, role in ROLES.items():
             if user != USER:
                 assert running.ask("PUT", f"/bindings/{user}", json={"role": role}).status_code == 200
         detector.wait_ready()
         yield running
-
-
-def _site(project: Project, folder: Path, broker: Broker) -> AirflowSite:
-    passwords = folder / "logins.json"
-    passwords.write_text(json.dumps(dict.fromkeys(ROLES, PASSWORD)), encoding="utf-8")
-    users = ",".join(f"{user}:{'admin' if user == USER else 'viewer'}" for user in ROLES)
-    port, control_port = free_ports(2)
-    return AirflowSite(
-        home=folder / "airflow",
-        project=project,
-        port=port,
-        control_port=control_port,
-        password=PASSWORD,
-        connections={"fraud_kafka": {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.bootstrap}}},
-        settings={
-            "CORE__SIMPLE_AUTH_MANAGER_USERS": users,
-            "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
-        },
-        variables={"fraud_archive": str(folder / "archive")},
-        process_variables={STEERING: str(folder / "steering")},
-    )
 
 
 def archived(folder: Path, project: Project) -> None:
@@ -199,11 +147,3 @@ def archived(folder: Path, project: Project) -> None:
     # These payments were never in the broker's topic, so the archive has none of its offsets.
     manifest = site.store.latest()
     site.store.commit(msgspec.structs.replace(manifest, version=manifest.version + 1, ends={}))
-
-
-def _answers(running: World) -> bool:
-    running.airflow.check()
-    try:
-        return running.ask("GET", "/me").status_code == 200 and running.ask("GET", "/rules").status_code == 200
-    except (httpx.HTTPError, AssertionError):
-        return False

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from fraud_demo.airflow import Component
+from fraud_local.airflow import Component
 from fraud_ops.verdicts.verdict import Health
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import AttemptPhase
@@ -217,7 +217,6 @@ def test_the_detector_and_the_rules_outlive_the_loss_of_airflows_database(world:
     world.site.airflow.prepare()
     world.site.airflow.start()
     await_healthy(world.site.airflow)
-    world.api.login()
     unpause(world.site.airflow.site)
     world.await_supervision(since_ms)
     assert world.api.call("GET", f"dags/{DETECTOR}/dagRuns")["total_entries"] == 1

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fraud_demo.airflow import Component
+from fraud_local.airflow import Component
 from fraud_rules.configuration.project import Project
 from fraud_rules.runtime.clock import now_ms
 from tests.support.processes.healthy import await_healthy

@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from bench.control_site import ControlSite, StreamReader
+from bench.control_site import ControlSite
 from bench.detector import command, next_line
 from bench.figures import Figure, Rows, Scale, at_least, at_most
 from bench.inputs.rulesets import CANARY_ID, PAIR, Document, many, rule
@@ -20,7 +20,7 @@ from bench.lab import Lab, Session
 from bench.meters.watching import quantile
 from bench.stream_reading import TOKEN
 from fraud_rules.runtime import clock
-from tests.support.ports import free_ports
+from tests.support.control_plane.web.streams import StreamReader
 from tests.support.waiting import MOMENT_S, until
 
 _RATE = 1_000
@@ -41,10 +41,10 @@ def _measure_changes(lab: Lab, scale: Scale) -> Mapping[str, float]:
     with lab.session("control") as session:
         session.apply((rule(_CHANGED_ID, PAIR, "SUM", 10**12), _SELECTIVE))
         session.launch()
-        with ControlSite.running(session, *free_ports(1)) as site:
+        with ControlSite.over(session) as site:
             until(lambda: _live(site) == 2, "both rules are live")
             changes = scale.of(_CHANGES, 5)
-            with _load(session, 3 * changes + 60), site.reader() as reader:
+            with _load(session, 3 * changes + 60), site.stream() as reader:
                 until(lambda: _received_alerts(reader), "an alert arrives")
                 values = _changes(site, reader, changes)
                 values |= _quantiles("alert", [late for _, late in _received_alerts(reader)])
@@ -66,7 +66,7 @@ def _changes(site: ControlSite, reader: StreamReader, count: int) -> dict[str, f
         time.sleep(rng.random())
         seen = site.ask("GET", path)
         document = {**seen.json()["document"], "limit": 10**12 + n + 1}
-        version, position = seen.json()["activation"]["logVersion"], len(reader.received)
+        version, position = seen.json()["activation"]["logVersion"], len(reader.events)
         saved_ms = time.time() * 1_000
         site.ask("PUT", path, json={"document": document}, headers={"If-Match": seen.headers["etag"]})
         shown = until(partial(_shown, reader, position, version), "the change is live", every_s=MOMENT_S)
@@ -78,9 +78,9 @@ def _changes(site: ControlSite, reader: StreamReader, count: int) -> dict[str, f
 
 def _shown(reader: StreamReader, position: int, version: int) -> tuple[float, int] | None:
     """Return when the stream reported a newer live version than `version` of the changed rule, and that version."""
-    for event in reader.received[position:]:
+    for event in reader.events[position:]:
         if event.name == "operation":
-            report = json.loads(event.data)
+            report = event.data
             if report["ruleId"] == _CHANGED_ID and report["logVersion"] > version:
                 assert report["status"] == "LIVE", report
                 return event.at_ms, report["logVersion"]
@@ -89,11 +89,8 @@ def _shown(reader: StreamReader, position: int, version: int) -> tuple[float, in
 
 def _received_alerts(reader: StreamReader) -> list[tuple[str, float]]:
     """Return the alerts, and the times from their append until the reader had them (ms)."""
-    return [
-        (alert["alertId"], event.at_ms - alert["appendTime"])
-        for event in list(reader.received)
-        for alert in event.alerts()
-    ]
+    events = list(reader.events)
+    return [(alert["alertId"], each.at_ms - alert["appendTime"]) for each in events for alert in each.alerts()]
 
 
 def _lists(session: Session, site: ControlSite, rules: int) -> dict[str, float]:
@@ -118,10 +115,10 @@ def _live(site: ControlSite) -> int:
 
 
 def _measure_readers(lab: Lab, scale: Scale) -> Mapping[str, float]:
-    with lab.session("control-readers") as session, ControlSite.running(session, *free_ports(1)) as site:
+    with lab.session("control-readers") as session, ControlSite.over(session) as site:
         alerts = _ALERTS_PER_S * scale.of(_SECONDS, 6)
         asked = ["--url", f"{site.api}/alerts/stream", "--readers", str(_READERS), "--alerts", str(alerts)]
-        with command("bench.stream_reading", *asked, environ={TOKEN: site.token}) as reading:
+        with command("bench.stream_reading", *asked, environ={TOKEN: site.token()}) as reading:
             next_line(reading)  # all readers are connected
             cpu_s = site.cpu_s()
             append_s = _append(session, alerts)

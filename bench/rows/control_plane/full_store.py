@@ -24,7 +24,6 @@ from bench.rows.control_plane.store_work import FIGURES, store_work
 from fraud_control.store.database import Database
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.runtime import clock
-from tests.support.ports import free_ports
 from tests.support.waiting import until
 
 _ALERTS: Final = 1_000_000
@@ -98,7 +97,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
             "FRAUD_CONTROL_RATES_SERVER_REQUESTS_PER_S": _LIMITLESS, "FRAUD_CONTROL_RATES_REQUESTS_PER_S": _LIMITLESS,
         }  # fmt: skip
         users = [f"approver{n}" for n in range(_USERS)]
-        with ControlSite.running(session, *free_ports(1), users=users) as site:
+        with ControlSite.over(session, users) as site:
             _prepare(site, users)
             pages = _pages(alerts)
             values |= _quantiles("one", _visited(site.ask, pages, range(visits)))
@@ -157,8 +156,8 @@ def _cpu(site: ControlSite, pages: Mapping[str, Callable[[int], Sequence[str]]],
 def _by_several(
     site: ControlSite, users: Sequence[str], pages: Mapping[str, Callable[[int], Sequence[str]]], visits: int
 ) -> dict[str, list[float]]:
-    with ExitStack() as stack, ThreadPoolExecutor(len(users)) as pool:
-        asks = [stack.enter_context(site.client_of(user)) for user in users]
+    asks = [site.ask_as(user) for user in users]
+    with ThreadPoolExecutor(len(users)) as pool:
         found = list(pool.map(lambda n: _visited(asks[n], pages, range(n, visits, len(users))), range(len(users))))
     return {name: [ms for times in found for ms in times[name]] for name in pages}
 

@@ -23,7 +23,6 @@ from bench.meters.watching import quantile
 from bench.rows.control_plane.changes import alert_documents
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.runtime import clock
-from tests.support.ports import free_ports
 from tests.support.waiting import until
 
 _VIEWERS = 50
@@ -43,11 +42,11 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
     viewers = [f"viewer{n}" for n in range(scale.of(_VIEWERS, 5))]
     with lab.session("viewers") as session:
         alert_ids = _fill(session, scale)
-        with ControlSite.running(session, *free_ports(1), users=(*viewers, _APPROVER), streams=_STREAMS) as site:
+        with ControlSite.over(session, (*viewers, _APPROVER), _STREAMS) as site:
             _prepare(site, viewers, scale)
             seconds = scale.of(_SECONDS, 10)
             quiet = _probed(site, seconds / 4)
-            tokens = [site.token_of(user) for user in viewers]
+            tokens = [site.token(user) for user in viewers]
             with _load(site, tokens, _addresses(alert_ids)) as answers:
                 busy = _probed(site, seconds)
             return {f"quiet_{name}": value for name, value in quiet.items()} | busy | _by_status(answers(), seconds)
@@ -113,9 +112,9 @@ def _by_status(answers: Mapping[str, int], seconds: float) -> dict[str, float]:
 def _probed(site: ControlSite, seconds: float) -> dict[str, float]:
     """Measure the heartbeats' address and the pause of a rule for some seconds. Return quantiles of both, in ms."""
     stopped = threading.Event()
-    with ThreadPoolExecutor() as pool, site.client_of(_APPROVER) as approver:
+    with ThreadPoolExecutor() as pool:
         health = pool.submit(_repeated, lambda: site.health().raise_for_status(), _HEALTH_EVERY_S, stopped)
-        pauses = pool.submit(_repeated, lambda: _pause_and_resume(approver), _PAUSE_EVERY_S, stopped)
+        pauses = pool.submit(_repeated, lambda: _pause_and_resume(site.ask_as(_APPROVER)), _PAUSE_EVERY_S, stopped)
         time.sleep(seconds)
         stopped.set()
         found = {"health": health.result(), "pause": pauses.result()}

@@ -6,17 +6,15 @@ waits for them.
 
 from __future__ import annotations
 
-import json
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+import httpx
 
 from fraud_demo.listed_mules import RULE_ID
 from fraud_demo.start.past_days import fraud_labels, past_days
-from fraud_ops.paths import API
+from fraud_local.users import USER, LocalUsers
 from fraud_rules.runtime.lifetime import BackgroundWork
 
 __all__ = ["ROLES", "DemoPeople", "describe_people"]
@@ -34,22 +32,12 @@ def describe_people() -> str:
     return ", ".join(f"{user} ({role})" for user, role in ROLES.items())
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    status: int
-    body: Any
-    etag: str
-
-
 class DemoPeople(BackgroundWork):
     """Acts as the demo's users. `report` gets one line if that fails: the demo then has only its admin."""
 
-    def __init__(self, url: str, admin: str, password: str, report: Callable[[str], None]) -> None:
-        self._url = url
-        self._admin = admin
-        self._password = password
+    def __init__(self, url: str, password: str, report: Callable[[str], None]) -> None:
+        self._users = LocalUsers(url, password, _TIMEOUT_S)
         self._report = report
-        self._tokens: dict[str, str] = {}
         super().__init__("demo-people", _TIMEOUT_S)
 
     def _run(self) -> None:
@@ -60,19 +48,14 @@ class DemoPeople(BackgroundWork):
             try:
                 steps[0]()
                 del steps[0]
-            except (
-                OSError,
-                ValueError,
-                KeyError,
-                TypeError,
-            ) as error:  # Airflow is starting, or a rule is not stored yet
+            except httpx.HTTPError as error:  # Airflow is starting, or a rule is not stored yet
                 fault = str(error)
         if steps and not self._stop.is_set():
             self._report(f"the users {describe_people()} are not complete: {fault}")
 
     def _bind(self) -> None:
         for user, role in ROLES.items():
-            self._ask(self._admin, "PUT", f"/bindings/{user}", {"role": role})
+            self._ask(USER, "PUT", f"/bindings/{user}", {"role": role})
 
     def _label(self) -> None:
         """Upload the labels of the past days, so that each what-if counts the frauds that it catches."""
@@ -82,33 +65,19 @@ class DemoPeople(BackgroundWork):
     def _approve(self) -> None:
         """Let a second person approve the demo's own rule, which four eyes require of each active rule."""
         rule = self._ask("ann", "GET", f"/rules/{RULE_ID}")
-        document = {**rule.body["document"], "weight": 40}
+        document = {**rule.json()["document"], "weight": 40}
         change = {"document": document, "comment": "a listed mule declines a payment together with another rule"}
-        asked = self._ask("ann", "PUT", f"/rules/{RULE_ID}", change, rule.etag)
-        approval = asked.body["pendingApproval"]["id"]
+        asked = self._ask("ann", "PUT", f"/rules/{RULE_ID}", change, rule.headers["ETag"])
+        approval = asked.json()["pendingApproval"]["id"]
         self._ask("ben", "POST", f"/approvals/{approval}/approve", {"comment": "the list is from the police"})
 
     def _request(self) -> None:
         """Request the activation of the seed rule in shadow, which stays open."""
         rule = self._ask("ann", "GET", f"/rules/{_SHADOW_RULE}")
         change = {"state": "ACTIVE", "comment": "fires well in shadow"}
-        self._ask("ann", "POST", f"/rules/{_SHADOW_RULE}/state", change, rule.etag)
+        self._ask("ann", "POST", f"/rules/{_SHADOW_RULE}/state", change, rule.headers["ETag"])
 
-    def _ask(self, user: str, method: str, path: str, body: object = None, etag: str = "") -> _Answer:
-        """Send a request as a user. Raises OSError."""
-        headers = {"Authorization": f"Bearer {self._token(user)}"} | ({"If-Match": etag} if etag else {})
-        return self._send(method, f"{API}{path}", body, headers)
-
-    def _token(self, user: str) -> str:
-        if user not in self._tokens:
-            login = {"username": user, "password": self._password}
-            self._tokens[user] = str(self._send("POST", "/auth/token", login, {}).body["access_token"])
-        return self._tokens[user]
-
-    def _send(self, method: str, path: str, body: object, headers: Mapping[str, str]) -> _Answer:
-        content = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(  # noqa: S310 -- loopback
-            f"{self._url}{path}", content, {"Content-Type": "application/json", **headers}, method=method
-        )
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310 -- loopback
-            return _Answer(answer.status, json.loads(answer.read() or b"null"), answer.headers.get("ETag", ""))
+    def _ask(self, user: str, method: str, path: str, body: object = None, etag: str = "") -> httpx.Response:
+        """Send a request as a user. Raises httpx.HTTPError, also if it is refused."""
+        headers = {"If-Match": etag} if etag else {}
+        return self._users.ask(method, path, user, json=body, headers=headers).raise_for_status()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import yaml
 
-from fraud_demo.airflow import AirflowSite
 from fraud_demo.site import PASSWORD
+from fraud_local.airflow import AirflowSite
 from fraud_rules.configuration.project import Project
 from tests.support.kafka.topic_files import name_topics
 from tests.support.nightly.jobs import archive_of
@@ -30,7 +30,6 @@ def nightly_airflow(installation: Installation, home: Path) -> Iterator[Api]:
     (home / "config" / "detector.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     name_topics(home / "config", installation.topics.names)
     shutil.copy(installation.schema, home / "config" / "schema.yaml")
-    kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": installation.topics.bootstrap}}
     port = demo_ports()[2]
     site = AirflowSite(
         home=home / "airflow",
@@ -38,8 +37,9 @@ def nightly_airflow(installation: Installation, home: Path) -> Iterator[Api]:
         port=port,
         control_port=port + 3,
         password=PASSWORD,
-        connections={"fraud_kafka": kafka, "spark_default": {"conn_type": "spark", "host": "local[2]"}},
-        variables={"fraud_archive": str(archive_of(installation).root)},
+        bootstrap=installation.topics.bootstrap,
+        archive=Path(archive_of(installation).root),
+        connections={"spark_default": {"conn_type": "spark", "host": "local[2]"}},
     )
     with lone_airflow(site) as api:
         yield api

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fraud_demo.airflow import LocalAirflow
+from fraud_local.airflow import LocalAirflow
 from tests.support.waiting import until
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from fraud_demo.airflow import AirflowSite, LocalAirflow
-from fraud_demo.start.unpaused import UNPAUSED, Unpausing
+from fraud_local.airflow import AirflowSite, LocalAirflow
+from fraud_local.unpaused import UNPAUSED, Unpausing
 from tests.support.processes.healthy import await_healthy
 from tests.support.processes.supervised import FOLDERS, Api, project_at
 
@@ -22,9 +22,7 @@ def lone_airflow(site: AirflowSite) -> Iterator[Api]:
         airflow.start()
         await_healthy(airflow)
         unpause(site, [path.stem for path in (site.project.root / "dags").glob("*.py")])
-        api = Api(site.url)
-        api.login()
-        yield api
+        yield Api(site.url)
     finally:
         airflow.stop()
 

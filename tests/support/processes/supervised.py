@@ -17,13 +17,14 @@ import psutil
 import pytest
 import yaml
 
-from fraud_demo.airflow import USER, Component
 from fraud_demo.published import read_published
 from fraud_demo.sender import Sender
 from fraud_demo.site import PASSWORD, DemoSite
 from fraud_demo.traffic import TrafficSettings
 from fraud_demo.verdict import RunVerdict as DemoVerdict
 from fraud_demo.verdict import SentTraffic, check_run
+from fraud_local.airflow import Component
+from fraud_local.users import LocalUsers
 from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.observation import DetectorObservation
@@ -202,21 +203,11 @@ def _log_ends(folder: Path) -> Iterator[str]:
         yield from log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_LINES:]
 
 
-class Api:
-    """A client of Airflow's REST API, logged in as the demo's user."""
+class Api(LocalUsers):
+    """A client of Airflow's REST API, as the demo's user."""
 
     def __init__(self, url: str) -> None:
-        self._client = httpx.Client(base_url=url, timeout=60, trust_env=False)
-
-    def login(self) -> None:
-        answer = self._client.post("/auth/token", json={"username": USER, "password": PASSWORD})
-        answer.raise_for_status()
-        self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
-
-    @property
-    def token(self) -> str:
-        """The token of the login."""
-        return self._client.headers["Authorization"].removeprefix("Bearer ")
+        super().__init__(url, PASSWORD)
 
     def call(self, method: str, path: str, **body: Any) -> Any:
         """Send one request and return the decoded answer.
@@ -230,7 +221,7 @@ class Api:
 
     def _answer(self, method: str, path: str, body: dict[str, Any]) -> httpx.Response | None:
         """The answer to one request; None if Airflow could not write its database."""
-        answer = self._client.request(method, f"/api/v2/{path}", json=body or None)
+        answer = self.send(method, f"/api/v2/{path}", json=body or None)
         is_locked = answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR and "Database error" in answer.text
         return None if is_locked else answer
 
@@ -273,7 +264,7 @@ class Api:
 
     def fetch(self, url: str) -> httpx.Response:
         """Fetch a page as the logged-in user."""
-        answer = self._client.get(url)
+        answer = self.send("GET", url)
         assert answer.is_success, f"{url}: {answer.status_code}"
         return answer
 
@@ -312,7 +303,6 @@ def supervised(project: Project, home: Path) -> Iterator[Supervised]:
         world = Supervised(site, context)
         stack.callback(world.sender.stop)
         await_healthy(site.airflow)
-        world.api.login()
         stack.callback(end_at_once, site)
         world.await_health(Health.HEALTHY)
         world.healthy_s = time.monotonic() - began_s

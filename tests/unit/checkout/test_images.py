@@ -19,7 +19,7 @@ from typer.main import get_command
 
 from fraud_control.domain.roles import Role
 from fraud_control.settings import ControlPlaneSettings
-from fraud_demo.airflow import AirflowSite, Component
+from fraud_local.airflow import AirflowSite, Component
 from fraud_rules.cli import app
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.release import Release
@@ -188,7 +188,7 @@ def test_airflow_is_set_as_the_local_one(compose: dict[str, Any], project: Proje
     ours = {name: value for name, value in environment.items() if name.startswith("AIRFLOW__")}
     done = run_with(KNOWN_SETTINGS, list(ours), {"AIRFLOW_HOME": str(tmp_path)})
     assert json.loads(done.stdout.splitlines()[-1]) == [], done.stderr
-    local = AirflowSite(tmp_path, project, 8080, 8090, "x", {}).environment({})
+    local = AirflowSite(tmp_path, project, 8080, 8090, "x", "").environment({})
     same = ["LOAD_EXAMPLES", "DAGS_ARE_PAUSED_AT_CREATION", "EXECUTOR", "PARALLELISM"]
     assert {name: ours[f"AIRFLOW__CORE__{name}"] for name in same} == {
         name: local[f"AIRFLOW__CORE__{name}"] for name in same

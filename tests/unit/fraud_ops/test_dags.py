@@ -18,7 +18,7 @@ from airflow.timetables.base import TimeRestriction
 from airflow.utils.timezone import coerce_datetime
 
 from fraud_control.watch.flood_guard import ALARM
-from fraud_demo.start.unpaused import UNPAUSED
+from fraud_local.unpaused import UNPAUSED
 from fraud_ops.dag_defaults import defaults
 from fraud_ops.operators.archive_checks import DAYS_MISSED
 from fraud_ops.operators.mixed_releases import MIXED_RELEASES

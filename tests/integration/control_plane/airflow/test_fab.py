@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from fraud_control.domain.roles import Role
-from fraud_demo.airflow import USER, LocalAirflow
+from fraud_local.airflow import LocalAirflow
+from fraud_local.users import USER
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from tests.support.control_plane.scene import REASON
@@ -63,7 +63,7 @@ def run_script(airflow: LocalAirflow, script: str, *values: Any) -> tuple[int, s
 
 @pytest.fixture
 def with_fab(configured: Broker, project: Project, tmp_path: Path) -> Iterator[ApiServer]:
-    with api_server(configured, project, tmp_path, {"CORE__AUTH_MANAGER": MANAGER}, add_users) as server:
+    with api_server(configured, project, tmp_path, add_users, CORE__AUTH_MANAGER=MANAGER) as server:
         yield server
 
 
@@ -108,8 +108,8 @@ def _check_access_control(served: ApiServer) -> None:
     """The facts for which the DAGs have no `access_control` (docs/run.md)."""
 
     def trigger(user: str) -> int:
-        url = f"{served.airflow.site.url}/api/v2/dags/fraud_detector_ops/dagRuns"
-        return httpx.post(url, headers=served.headers(user), json={"logical_date": None}, timeout=180).status_code
+        path = "/api/v2/dags/fraud_detector_ops/dagRuns"
+        return served.send("POST", path, user, json={"logical_date": None}).status_code
 
     # This server has no DAGs, so a user with the right to trigger gets 404.
     assert (trigger("anna"), trigger("paul"), trigger("vera")) == (403, 404, 404), "Viewer, User, Op"

@@ -11,7 +11,7 @@ import pytest
 
 from fraud_control.service.audit import verify
 from fraud_control.store.database import Database
-from fraud_demo.airflow import Component
+from fraud_local.airflow import Component
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.record_writer import append_records

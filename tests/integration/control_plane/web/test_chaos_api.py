@@ -20,7 +20,7 @@ from sqlalchemy import select
 
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.store.models import ItemHead
-from fraud_demo.airflow import Component
+from fraud_local.airflow import Component
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.logs.rule_status import await_operations

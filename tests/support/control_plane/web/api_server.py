@@ -1,18 +1,16 @@
-"""A real control plane behind a real Airflow API server, and a client for it."""
+"""A real control plane behind a real Airflow API server, and its users."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
-
-from fraud_demo.airflow import USER, AirflowSite, Component, LocalAirflow
+from fraud_local.airflow import AirflowSite, Component, LocalAirflow
+from fraud_local.users import USER, LocalUsers
 from fraud_ops.account import Account
 from fraud_ops.paths import API
 from fraud_ops.tickets import HEADER, Ticket, TicketKeys
@@ -27,33 +25,38 @@ PASSWORD = "a password"
 _MANAGER = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
 
 
-class ApiServer:
-    """A running API server and a client for it."""
+class ApiServer(LocalUsers):
+    """A running API server with the control plane, and their users. `api` is the URL of the control plane's API."""
 
     def __init__(self, airflow: LocalAirflow, url: str | None = None) -> None:
+        super().__init__(url or airflow.site.url, airflow.site.password)
         self.airflow = airflow
-        self.api = f"{url or airflow.site.url}{API}"
-        self._client = httpx.Client(timeout=180)
-        self._tokens: dict[str, str] = {}
+        self.api = f"{self.url}{API}"
 
     def start(self, *components: Component) -> None:
         """Start these components, or Airflow's server and the control plane. Return once the control plane answers."""
         self.airflow.start(*(components or (Component.API_SERVER, Component.CONTROL_PLANE)))
-        until(lambda: self._answers(), f"the control plane answers (logs: {self.airflow.logs})")
+        self.await_served()
 
-    def ask(self, method: str, path: str, user: str = USER, **options: Any) -> httpx.Response:
-        """Send a request to the API."""
-        headers = {**self.headers(user), **options.pop("headers", {})}
-        return self._client.request(method, self.api + path, headers=headers, **options)
+    def await_served(self) -> None:
+        """Return once the control plane answers."""
 
-    def headers(self, user: str = USER) -> dict[str, str]:
-        """The headers of a logged-in user."""
-        if user not in self._tokens:
-            body = {"username": user, "password": PASSWORD}
-            answer = self._client.post(f"{self.airflow.site.url}/auth/token", json=body)
-            assert answer.status_code == 201, answer.text
-            self._tokens[user] = answer.json()["access_token"]
-        return {"Authorization": f"Bearer {self._tokens[user]}"}
+        def are_served() -> bool:
+            self.airflow.check()
+            return self.are_served()
+
+        until(are_served, f"the control plane answers (logs: {self.airflow.logs})", 240.0, 0.1)
+
+    @contextmanager
+    def running(self, prepare: Callable[[LocalAirflow], None] = lambda _: None) -> Iterator[None]:
+        """Create Airflow's database, call `prepare`, and start the components. They end with the block."""
+        self.airflow.prepare()
+        prepare(self.airflow)
+        try:
+            self.start()
+            yield
+        finally:
+            self.airflow.stop()
 
     @contextmanager
     def replica(self) -> Iterator[ApiServer]:
@@ -63,7 +66,7 @@ class ApiServer:
         process = subprocess.Popen(command, env=self.airflow.site.environment(component=Component.CONTROL_PLANE))
         replica = _Replica(self.airflow, f"http://127.0.0.1:{port}")
         try:
-            until(replica._answers, "the other server answers")
+            replica.await_served()
             yield replica
         finally:
             process.terminate()
@@ -72,13 +75,6 @@ class ApiServer:
     def stream(self, last_id: str | None = None) -> StreamReader:
         """Create a reader of the alert stream."""
         return StreamReader(f"{self.api}/alerts/stream", self.headers(), last_id)
-
-    def _answers(self) -> bool:
-        self.airflow.check()
-        try:
-            return self.ask("GET", "/me").status_code == 200 and self.ask("GET", "/quality").status_code == 200
-        except (httpx.HTTPError, AssertionError):
-            return False
 
 
 class _Replica(ApiServer):
@@ -89,40 +85,25 @@ class _Replica(ApiServer):
         return {HEADER: keys.sign(Ticket(Account(_MANAGER, user, user), by_browser=False), now_ms() // 1_000)}
 
 
+def local_site(folder: Path, project: Project, bootstrap: str, **options: Any) -> AirflowSite:
+    """An Airflow with a control plane on free ports, in a folder."""
+    port, control_port = free_ports(2)
+    ports = {"port": port, "control_port": control_port}
+    return AirflowSite(home=folder, project=project, password=PASSWORD, bootstrap=bootstrap, **ports, **options)
+
+
 @contextmanager
 def api_server(
     broker: Broker,
     project: Project,
     folder: Path,
-    settings: Mapping[str, str] | None = None,
     prepare: Callable[[LocalAirflow], None] | None = None,
+    **settings: str,
 ) -> Iterator[ApiServer]:
-    """A ready API server. `admin` and `anna` may log in, unless Airflow's settings name other users. `prepare` is
-    called as soon as Airflow's database exists."""
-    kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.bootstrap}}
-    passwords = folder / "logins.json"
-    port, control_port = free_ports(2)
-    site = AirflowSite(
-        home=folder / "airflow",
-        project=project,
-        port=port,
-        control_port=control_port,
-        password=PASSWORD,
-        connections={"fraud_kafka": kafka},
-        settings={
-            "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,anna:viewer",
-            "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
-            **(settings or {}),
-        },
-    )
-    passwords.write_text(json.dumps(dict.fromkeys((USER, "anna"), PASSWORD)))
+    """A ready API server with these settings of Airflow's. `admin` and `anna` may log in. `prepare` is called as soon
+    as Airflow's database exists."""
+    site = local_site(folder / "airflow", project, broker.bootstrap, settings=settings, users={"anna": "viewer"})
     airflow = LocalAirflow(site)
-    airflow.prepare()
-    if prepare is not None:
-        prepare(airflow)
     server = ApiServer(airflow)
-    try:
-        server.start()
+    with server.running(prepare):
         yield server
-    finally:
-        airflow.stop()

@@ -23,6 +23,12 @@ class StreamEvent:
     id: str
     at_ms: float
 
+    def alerts(self) -> list[dict[str, Any]]:
+        """The alerts of the event: one, or a bundle."""
+        if self.name == "alerts":
+            return list(self.data["items"])
+        return [self.data] if self.name == "alert" else []
+
 
 class StreamReader:
     """Reads in a thread until it is closed. `last_id` is the id from which it would resume. Entering the context raises
@@ -54,9 +60,7 @@ class StreamReader:
 
     def alerts(self) -> list[str]:
         """The ids of the alerts in the order of their events, single or bundled."""
-        events = self._of("alert", "alerts")
-        items = [event.data["items"] if event.name == "alerts" else [event.data] for event in events]
-        return [alert["alertId"] for each in items for alert in each]
+        return [alert["alertId"] for each in list(self.events) for alert in each.alerts()]
 
     def await_alerts(self, count: int) -> list[str]:
         """Wait for `count` alerts and return their ids."""
@@ -64,10 +68,7 @@ class StreamReader:
 
     def await_event(self, name: str) -> StreamEvent:
         """Wait for the first event of a name."""
-        return until(lambda: next(iter(self._of(name)), None), name)
-
-    def _of(self, *names: str) -> list[StreamEvent]:
-        return [each for each in list(self.events) if each.name in names]
+        return until(lambda: next((each for each in list(self.events) if each.name == name), None), name)
 
     def _run(self) -> None:
         try:

@@ -5,13 +5,14 @@ The requests run in a thread: Airflow knows a DAG only after the DAG processor h
 
 from __future__ import annotations
 
-import json
 import time
-import urllib.request
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from fraud_demo.airflow import USER, AirflowSite
+import httpx
+
+from fraud_local.airflow import AirflowSite
+from fraud_local.users import LocalUsers
 from fraud_rules.errors import AirflowFailed
 from fraud_rules.runtime.lifetime import BackgroundWork
 
@@ -37,7 +38,7 @@ class Unpausing(BackgroundWork):
     """Unpauses DAGs of an installation of Airflow that is starting."""
 
     def __init__(self, site: AirflowSite, dag_ids: Sequence[str] = UNPAUSED) -> None:
-        self._site = site
+        self._users = LocalUsers(site.url, site.password, _TIMEOUT_S)
         self._waiting = list(dag_ids)
         self._fault = ""
         self._failed = False
@@ -54,7 +55,7 @@ class Unpausing(BackgroundWork):
         while self._waiting and not self._stop.is_set():
             try:
                 self._unpause_all()
-            except (OSError, ValueError, KeyError, TypeError) as error:  # Airflow is starting, or has not read the DAG
+            except httpx.HTTPError as error:  # Airflow is starting, or has not read the DAG
                 self._fault = str(error)
                 if time.monotonic() > deadline_s:
                     self._failed = True
@@ -65,19 +66,7 @@ class Unpausing(BackgroundWork):
         self.run()
 
     def _unpause_all(self) -> None:
-        login = {"username": USER, "password": self._site.password}
-        token = self._send("POST", "/auth/token", login, {})["access_token"]
         while self._waiting and not self._stop.is_set():
-            headers = {"Authorization": f"Bearer {token}"}
-            self._send("PATCH", f"/api/v2/dags/{self._waiting[0]}", {"is_paused": False}, headers)
+            path = f"/api/v2/dags/{self._waiting[0]}"
+            self._users.send("PATCH", path, json={"is_paused": False}).raise_for_status()
             del self._waiting[0]
-
-    def _send(self, method: str, path: str, body: object, headers: Mapping[str, str]) -> Any:
-        request = urllib.request.Request(  # noqa: S310 -- loopback
-            f"{self._site.url}{path}",
-            json.dumps(body).encode(),
-            {"Content-Type": "application/json", **headers},
-            method=method,
-        )
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310 -- loopback
-            return json.loads(answer.read())

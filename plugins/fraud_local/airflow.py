@@ -23,6 +23,7 @@ from typing import Any
 
 import psutil
 
+from fraud_local.users import USER
 from fraud_rules.cli.archive import ARCHIVE_VARIABLE
 from fraud_rules.configuration.detector_options import BOOTSTRAP_VARIABLE
 from fraud_rules.configuration.project import Project
@@ -36,10 +37,9 @@ from fraud_rules.runtime.process import (
     start_detached,
 )
 
-__all__ = ["PORT_VARIABLE", "USER", "AirflowSite", "Component", "LocalAirflow"]
+__all__ = ["PORT_VARIABLE", "AirflowSite", "Component", "LocalAirflow"]
 
 PORT_VARIABLE = "FRAUD_AIRFLOW_PORT"
-USER = "admin"
 
 _GRACE_S = 15.0
 _REQUEST_S = 2.0
@@ -62,8 +62,9 @@ class AirflowSite:
     """One installation. `port` is the port of the API server. The next two serve the logs of tasks and of triggers.
     `control_port` is the port of the control plane, whose pages the API server forwards.
 
-    `connections` are Airflow connections by id, as JSON-ready documents; they reach the components by their
-    environment, never by an argument. `process_variables` are environment variables that are not Airflow settings.
+    `bootstrap` is the address of Kafka. `connections` are further Airflow connections by id, as JSON-ready documents;
+    they reach the components by their environment, never by an argument. `users` are further users of Airflow, with
+    their roles there and the same password. `process_variables` are variables that are not Airflow settings.
     """
 
     home: Path
@@ -71,11 +72,11 @@ class AirflowSite:
     port: int
     control_port: int
     password: str
-    connections: Mapping[str, Mapping[str, Any]]
-    variables: Mapping[str, str] = field(default_factory=dict)
+    bootstrap: str
+    archive: Path | None = None
+    connections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     users: Mapping[str, str] = field(default_factory=dict)
-    """Further users of Airflow, with their roles there. They have the same password."""
     process_variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -91,9 +92,10 @@ class AirflowSite:
         made = {f"AIRFLOW__{name}": value for name, value in {**self._settings(component), **self.settings}.items()}
         ticket_key = self.secret("tickets")
         control = {"host": self.control_url, "password": ticket_key, "extra": {"url": self.control_url}}
-        connections = {**self.connections, "fraud_control": control}
+        kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": self.bootstrap}}
+        connections = {"fraud_kafka": kafka, **self.connections, "fraud_control": control}
         given = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(each) for name, each in connections.items()}
-        variables = {f"AIRFLOW_VAR_{name.upper()}": value for name, value in self.variables.items()}
+        archive = "" if self.archive is None else str(self.archive)
         # The control plane's store belongs to this Kafka, as Airflow's database belongs to this installation.
         store = {"FRAUD_CONTROL_DATABASE": f"sqlite:///{self.home / 'control-plane.db'}"}
         own = {
@@ -112,9 +114,10 @@ class AirflowSite:
                 "FRAUD_CONTROL_TICKET_KEY": ticket_key,
                 "FRAUD_CONTROL_URL": self.url,
                 "FRAUD_CONTROL_AIRFLOW_URL": self.url,
-                BOOTSTRAP_VARIABLE: str(self.connections["fraud_kafka"]["extra"]["bootstrap.servers"]),
-                ARCHIVE_VARIABLE: self.variables.get("fraud_archive", ""),
+                BOOTSTRAP_VARIABLE: self.bootstrap,
+                ARCHIVE_VARIABLE: archive,
             }
+        variables = {"AIRFLOW_VAR_FRAUD_ARCHIVE": archive} if archive else {}
         return {**store, **inherited, **made, **given, **variables, **self.process_variables, **own}
 
     def _settings(self, component: Component | None) -> dict[str, str]:
