@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.detector import Detector
+from bench.detector import Detector, command
 from bench.inputs.rulesets import Document, encoded
 from bench.meters.pauses import logging_to
 from fraud_rules.configuration.project import Project
@@ -105,6 +106,11 @@ class Session:
         arguments += further
         self.detector = Detector(self.project, arguments, self.environ, log)
         return self.detector
+
+    def steady(self, rate: float, seconds: float, id_base: int = 0) -> AbstractContextManager[subprocess.Popen[str]]:
+        """Send transactions at a rate, from a process of their own that ends with the block or after some seconds."""
+        to = ["--bootstrap", self.bootstrap, "--topic", self.names.transactions, "--id-base", str(id_base)]
+        return command("bench.inputs.producing", *to, "--rate", str(rate), "--seconds", str(seconds))
 
     @property
     def pause_log(self) -> Path:

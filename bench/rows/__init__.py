@@ -7,11 +7,9 @@ from bench.rows import (
     backlog,
     control_plane,
     demo_start,
-    formats,
     kernel,
     large_state,
     latency,
-    many_rules,
     nightly,
     operations,
     scaling,
@@ -21,8 +19,6 @@ from bench.rows.soaks import batches, ids, lists, plans, steady, warm_ups
 
 ALL: tuple[Rows, ...] = (
     *backlog.ROWS,
-    *formats.ROWS,
-    *many_rules.ROWS,
     *latency.ROWS,
     *kernel.ROWS,
     *operations.ROWS,

@@ -7,14 +7,17 @@ and the write of the load. It includes everything from the first read to the tra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+import yaml
+
 from bench.figures import Figure, Rows, Scale, at_least
-from bench.inputs.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, transactions
+from bench.inputs.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, Made, transactions
 from bench.inputs.producing import Backlog
-from bench.inputs.rulesets import RULES_1, RULES_10, RULES_10_V2, Document
+from bench.inputs.rulesets import RULES_1, RULES_10, RULES_10_V2, Document, many
+from bench.inputs.shapes import SHAPES, LoadShape
 from bench.lab import Lab, Session
 
 APART_MS = 3_600_000
@@ -22,17 +25,37 @@ APART_MS = 3_600_000
 
 _DAY_MS = 86_400_000
 _WARM_PARTS = 5
+_RULES, _GROUPINGS = 1_000, 10
 
 
-def warm_up(session: Session, backlog: Backlog, scale: Scale) -> Load:
-    """Let the detector evaluate `warm_100k` in several batches before the measurement."""
-    load = WARM_100K.first(scale.of(WARM_100K.count))
-    made = transactions(load)
-    for part in range(_WARM_PARTS):
-        backlog.hold(islice(made, load.count // _WARM_PARTS))
-        backlog.release()
-        session.await_evaluated(load.count // _WARM_PARTS * (part + 1))
-    return load
+class Backlogs:
+    """The loads of a session: its detector evaluates `warm_100k` in several batches, and then the measured loads.
+
+    `made` makes the records of a load.
+    """
+
+    def __init__(self, session: Session, scale: Scale, made: Callable[[Load], Iterator[Made]] = transactions) -> None:
+        self._session, self._scale, self._made = session, scale, made
+        self._backlog = Backlog(session.bootstrap, session.names.transactions)
+        self._before, self.evaluated = WARM_100K.first(scale.of(WARM_100K.count)), 0
+        warm = made(self._before)
+        for _ in range(_WARM_PARTS):
+            self.batches = range(self._evaluate(warm, self._before.count // _WARM_PARTS)[1])
+        """The batches of the newest load."""
+
+    def per_s(self, whole: Load, apart_ms: int = APART_MS) -> float:
+        """Let the detector evaluate a load, and return its throughput."""
+        load = whole.first(self._scale.of(whole.count)).after(self._before, apart_ms)
+        started_ms, end = self._evaluate(self._made(load), load.count)
+        self._before, self.batches = load, range(self.batches.stop, end)
+        return throughput(self._session, load, started_ms)
+
+    def _evaluate(self, made: Iterator[Made], count: int) -> tuple[int, int]:
+        """Return the time of the commit, and the number after the last batch."""
+        self._backlog.hold(islice(made, count))
+        started_ms = self._backlog.release()
+        self.evaluated += count
+        return started_ms, self._session.await_evaluated(self.evaluated)["batchId"] + 1
 
 
 def throughput(session: Session, load: Load, started_ms: int) -> float:
@@ -57,17 +80,8 @@ def marker_times(alerts: Sequence[tuple[int, Mapping[str, Any]]], load: Load) ->
 def _measure(lab: Lab, scale: Scale, rules: tuple[Document, ...], apart_ms: int = APART_MS) -> dict[str, float]:
     with lab.session("backlog") as session:
         session.start(rules)
-        backlog = Backlog(session.bootstrap, session.names.transactions)
-        before = warm_up(session, backlog, scale)
-        total, values = before.count, {}
-        for whole in (UNIFORM_500K, ZIPF_500K):
-            load = whole.first(scale.of(whole.count)).after(before, apart_ms)
-            backlog.hold(transactions(load))
-            started_ms = backlog.release()
-            total += load.count
-            session.await_evaluated(total)
-            values[load.name] = throughput(session, load, started_ms)
-            before = load
+        loads = Backlogs(session, scale)
+        values = {whole.name: loads.per_s(whole, apart_ms) for whole in (UNIFORM_500K, ZIPF_500K)}
         values["zipf_share"] = 100 * values[ZIPF_500K.name] / values[UNIFORM_500K.name]
         return values
 
@@ -77,6 +91,29 @@ def _measure_v2(lab: Lab, scale: Scale) -> Mapping[str, float]:
     plain = _measure(lab, scale, RULES_10)[UNIFORM_500K.name]
     values = _measure(lab, scale, RULES_10_V2, APART_MS + _DAY_MS)
     return {**values, "rules10": plain, "rules10_share": 100 * values[UNIFORM_500K.name] / plain}
+
+
+def _measure_formats(lab: Lab, scale: Scale) -> Mapping[str, float]:
+    found = {shape.name: _of_shape(lab, scale, shape) for shape in SHAPES}
+    return found | {f"{name}_share": 100 * value / found["flat"] for name, value in found.items() if name != "flat"}
+
+
+def _of_shape(lab: Lab, scale: Scale, shape: LoadShape) -> float:
+    with lab.session(f"format-{shape.name}") as session:
+        folder = session.files.with_suffix(".schema")
+        folder.mkdir(parents=True)
+        for name, content in shape.files.items():
+            (folder / name).write_bytes(content)
+        (folder / "schema.yaml").write_text(yaml.safe_dump(shape.schema()))
+        session.start(RULES_1, "--schema", str(folder / "schema.yaml"))
+        return Backlogs(session, scale, lambda load: shape.of(transactions(load))).per_s(UNIFORM_500K)
+
+
+def _measure_many(lab: Lab, scale: Scale) -> Mapping[str, float]:
+    with lab.session("many") as session:
+        session.start(many(_RULES, _GROUPINGS))
+        per_s = Backlogs(session, scale).per_s(UNIFORM_500K.first(200_000))
+    return {"per_s": per_s, "evaluations_per_s": per_s * _RULES / 1e6}
 
 
 _HOW = (
@@ -109,5 +146,32 @@ ROWS = (
             Figure("rules10_share", "`uniform_500k` in % of `rules10`", "%", at_least(70), promise=True),
         ),
         _measure_v2,
+    ),
+    Rows(
+        "backlog_formats",
+        "Backlog, `rules1`, other formats",
+        "As above with `uniform_500k`, each format with a detector of its own. Nested: JSON of 2 KB with 30 members "
+        "that the schema does not declare. Avro and Protobuf: the fields of flat JSON.",
+        (
+            Figure("flat", "flat JSON", "tx/s"),
+            Figure("nested", "nested JSON", "tx/s"),
+            Figure("avro", "Avro", "tx/s"),
+            Figure("protobuf", "Protobuf", "tx/s"),
+            Figure("nested_share", "nested JSON in % of flat JSON", "%", at_least(60)),
+            Figure("avro_share", "Avro in % of flat JSON", "%", at_least(60)),
+            Figure("protobuf_share", "Protobuf in % of flat JSON", "%", at_least(60)),
+        ),
+        _measure_formats,
+    ),
+    Rows(
+        "many_rules",
+        "Backlog, 1,000 rules sharing 10 groupings",
+        "As above, over 200,000 transactions of `uniform_500k`. All eight aggregators and windows of 1 to 20 minutes "
+        "take turns; every rule is evaluated for every transaction.",
+        (
+            Figure("per_s", "throughput", "tx/s", at_least(10_000), promise=True),
+            Figure("evaluations_per_s", "rule evaluations", "million/s"),
+        ),
+        _measure_many,
     ),
 )

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 
-from bench.detector import command
 from bench.figures import Figure, Rows, Scale, at_most
 from bench.inputs.loads import UNIFORM_500K, transactions
 from bench.inputs.producing import Backlog
 from bench.inputs.rulesets import PAIR, Document, rule
 from bench.lab import Lab, Session
 from bench.meters.recovery import recovery_s
+from bench.small_cluster import small_cluster
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
 from tests.support.processes.spark_cluster import StandaloneCluster
@@ -33,12 +32,6 @@ _STEADY_S = 3_600
 _SETTLED_BATCHES = 10
 _PATIENCE_S = 300.0
 _EXECUTOR_CORES = 2
-_CLUSTER = {
-    "spark.executor.memory": "700m",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-}
-
 _RULES: tuple[Document, ...] = (
     rule(1, PAIR, "SUM", 10**12, windowMinutes=1_440),
     rule(2, ["payeeId"], "SUM", 10**12, windowMinutes=1_440),
@@ -49,7 +42,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
     with lab.session("large-state") as session:
         session.start(_RULES)
         _fill(session, scale.of(_EVENTS) // _GROUPINGS)
-        with _steady(session, _RATE):
+        with session.steady(_RATE, _STEADY_S, _EVENTS):
             _settle(session)
             values = {"events": float(session.progress()[-1]["retainedEvents"])}
             values["kill_s"] = recovery_s(session)
@@ -57,7 +50,11 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
             values["kill_without_views_s"] = recovery_s(session, session.remove_files)
             _settle(session)
         session.stop()
-        with _cluster(session) as cluster, _steady(session, _CLUSTER_RATE, id_base=2 * _EVENTS):
+        with (
+            small_cluster(session.files.with_suffix(".cluster"), 2, _EXECUTOR_CORES) as (cluster, options),
+            session.steady(_CLUSTER_RATE, _STEADY_S, 2 * _EVENTS),
+        ):
+            session.launch(*options, "--driver-memory", "700m")
             values["executor_s"] = _lose_executor(session, cluster)
             session.stop()
     return values
@@ -75,14 +72,6 @@ def _fill(session: Session, count: int) -> None:
     session.await_evaluated(count)
 
 
-@contextmanager
-def _steady(session: Session, rate: int, id_base: int = _EVENTS) -> Iterator[None]:
-    """Send payments steadily during the block."""
-    steady = ["bench.inputs.producing", "--bootstrap", session.bootstrap, "--topic", session.names.transactions]
-    with command(*steady, "--rate", str(rate), "--seconds", str(_STEADY_S), "--id-base", str(id_base)):
-        yield
-
-
 def _settle(session: Session) -> None:
     """Wait until the detector has caught up: many batches in a row are small."""
     small = 0
@@ -90,21 +79,6 @@ def _settle(session: Session) -> None:
         small = small + 1 if json.loads(received.record.value or b"{}")["rows"] < LARGE_BATCH_TRANSACTIONS else 0
         if small == _SETTLED_BATCHES:
             return
-
-
-@contextmanager
-def _cluster(session: Session) -> Iterator[StandaloneCluster]:
-    """The session's detector on a cluster of two workers, which have restored nothing yet."""
-    home = session.files.with_suffix(".cluster")
-    home.mkdir()
-    cluster = StandaloneCluster(home, workers=2, cores=_EXECUTOR_CORES)
-    try:
-        flags = [flag for name, value in _CLUSTER.items() for flag in ("--spark-conf", f"{name}={value}")]
-        session.launch("--master", cluster.url, "--driver-memory", "700m", *flags)
-        yield cluster
-    finally:
-        cluster.end()
-        shutil.rmtree(home, ignore_errors=True)
 
 
 def _lose_executor(session: Session, cluster: StandaloneCluster) -> float:

@@ -32,15 +32,12 @@ def watched(session: Session, load: Steady, scale: Scale) -> Mapping[str, float]
     """Run load and reader in separate processes. Return the reader's latencies and the load's punctuality."""
     skip_s = scale.skip_s if load.skip_s is None else load.skip_s
     seconds = scale.steady_s - scale.skip_s + skip_s
-    to = ["--bootstrap", session.bootstrap]
-    watching = ["bench.meters.watching", *to, "--alerts", session.names.alerts, "--skip-seconds", str(skip_s)]
-    producing = ["bench.inputs.producing", *to, "--topic", session.names.transactions, "--rate", str(load.rate)]
-    producing += ["--seconds", str(seconds), "--id-base", str(load.ids)]
-    with command(*watching) as watch:
+    watching = ["--bootstrap", session.bootstrap, "--alerts", session.names.alerts, "--skip-seconds", str(skip_s)]
+    with command("bench.meters.watching", *watching) as watch:
         assert watch.stdout is not None
         assert watch.stdout.readline() == "ready\n"
         with metered(session) as meters:
-            with command(*producing) as produce:
+            with session.steady(load.rate, seconds, load.ids) as produce:
                 made, _ = produce.communicate(timeout=seconds + 60)
             seen, _ = watch.communicate(timeout=120)
     session.running.check()

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 
 from confluent_kafka import Producer
 
-from bench.detector import command
 from bench.figures import Figure, Rows, Scale, at_most
 from bench.inputs.loads import UNIFORM_500K, transactions
 from bench.inputs.producing import Backlog
@@ -32,10 +31,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
         values = {"start_s": _start(session)}
         changes = scale.of(_CHANGES, 5)
         seconds = 2 * changes + 120
-        names = session.names
-        steady = ["bench.inputs.producing", "--bootstrap", session.bootstrap, "--topic", names.transactions]
-        steady += ["--rate", str(_RATE), "--seconds", str(seconds), "--id-base", "10000000"]
-        with command(*steady):
+        with session.steady(_RATE, seconds, 10_000_000):
             values |= _changes(session, changes)
             values["recovery_s"] = recovery_s(session)
         return values

@@ -8,21 +8,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.figures import Figure, Rows, Scale
-from bench.inputs.loads import UNIFORM_500K, transactions
-from bench.inputs.producing import Backlog
+from bench.inputs.loads import UNIFORM_500K
 from bench.inputs.rulesets import RULES_10
 from bench.lab import Lab, Session
-from bench.rows.backlog import APART_MS, throughput, warm_up
-from tests.support.processes.spark_cluster import StandaloneCluster
+from bench.rows.backlog import Backlogs
+from bench.small_cluster import small_cluster
 
 _ONE_CORE = ("--master", "local[1,4]", "--tasks", "1")
 _WORKERS = 4
-_CLUSTER = {"spark.executor.memory": "700m", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
 def _measure_cores(lab: Lab, scale: Scale) -> Mapping[str, float]:
@@ -38,16 +35,9 @@ def _measure_cores(lab: Lab, scale: Scale) -> Mapping[str, float]:
 
 def _measure_cluster(lab: Lab, scale: Scale) -> Mapping[str, float]:
     """Measure a detector whose tasks run on the workers of a standalone cluster."""
-    home = lab.home / "cluster"
-    home.mkdir()
-    cluster = StandaloneCluster(home, _WORKERS)
-    flags = [flag for name, value in _CLUSTER.items() for flag in ("--spark-conf", f"{name}={value}")]
-    try:
-        values = _measured(lab, scale, "--master", cluster.url, "--tasks", str(_WORKERS), *flags)
+    with small_cluster(lab.home / "cluster", _WORKERS) as (cluster, options):
+        values = _measured(lab, scale, *options, "--tasks", str(_WORKERS))
         return {**values, "executors": float(sum(cluster.executors(number) for number in range(_WORKERS)))}
-    finally:
-        cluster.end()
-        shutil.rmtree(home, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -65,24 +55,19 @@ def _measured(lab: Lab, scale: Scale, *options: str) -> dict[str, float]:
     """Measure the backlog `uniform_500k` with `rules10`, and the phases of its batches, of a detector with options."""
     with lab.session("scaling") as session:
         session.start(RULES_10, *options)
-        backlog = Backlog(session.bootstrap, session.names.transactions)
-        warm = warm_up(session, backlog, scale)
-        load = UNIFORM_500K.first(scale.of(UNIFORM_500K.count)).after(warm, APART_MS)
-        first = session.await_evaluated(warm.count)["batchId"] + 1
-        backlog.hold(transactions(load))
-        started_ms = backlog.release()
-        last = session.await_evaluated(warm.count + load.count)["batchId"]
-        return {"per_s": throughput(session, load, started_ms), **_shares(_timings(session, first, last))}
+        loads = Backlogs(session, scale)
+        per_s = loads.per_s(UNIFORM_500K)
+        return {"per_s": per_s, **_shares(_timings(session, loads.batches))}
 
 
-def _timings(session: Session, first: int, last: int) -> list[Mapping[str, Any]]:
+def _timings(session: Session, batches: range) -> list[Mapping[str, Any]]:
     """The timings of some batches with transactions. The progress of the next batch has those of a batch."""
     found = []
     for received in session.received(session.names.detector_progress, from_start=True):
         timings = json.loads(received.record.value or b"{}").get("previous")
-        if timings is not None and first <= timings["batchId"] <= last and timings["rows"]:
+        if timings is not None and timings["batchId"] in batches and timings["rows"]:
             found.append(timings)
-        if timings is not None and timings["batchId"] >= last:
+        if timings is not None and timings["batchId"] >= batches.stop - 1:
             break
     return found
 

@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
 
 from confluent_kafka import Producer
 
@@ -44,16 +43,11 @@ def _measure_changes(lab: Lab, scale: Scale) -> Mapping[str, float]:
         with ControlSite.over(session) as site:
             until(lambda: _live(site) == 2, "both rules are live")
             changes = scale.of(_CHANGES, 5)
-            with _load(session, 3 * changes + 60), site.stream() as reader:
+            with session.steady(_RATE, 3 * changes + 60), site.stream() as reader:
                 until(lambda: _received_alerts(reader), "an alert arrives")
                 values = _changes(site, reader, changes)
                 values |= _quantiles("alert", [late for _, late in _received_alerts(reader)])
             return values | _lists(session, site, scale.of(_RULES, 50))
-
-
-def _load(session: Session, seconds: int) -> Any:
-    steady = ["bench.inputs.producing", "--bootstrap", session.bootstrap, "--topic", session.names.transactions]
-    return command(*steady, "--rate", str(_RATE), "--seconds", str(seconds))
 
 
 def _changes(site: ControlSite, reader: StreamReader, count: int) -> dict[str, float]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import psutil
 
-from bench.detector import command
 from bench.figures import Figure, Rows, Scale, at_most
 from bench.inputs.rulesets import RULES_10, Document
 from bench.lab import Lab, Session
@@ -33,8 +32,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, Any]:
     with lab.session("soak") as session:
         session.environ["FRAUD_MAX_OUT_OF_ORDERNESS_MS"] = str(_LATENESS_MINUTES * 60_000)
         session.start(RULES)
-        steady = ["bench.inputs.producing", "--bootstrap", session.bootstrap, "--topic", session.names.transactions]
-        with command(*steady, "--rate", str(_RATE), "--seconds", str(seconds)) as load:
+        with session.steady(_RATE, seconds) as load:
             series = _sample(session, lambda: load.poll() is None)
     return summary(series, KINDS) | {"series": series}
 
