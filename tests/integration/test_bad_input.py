@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.kafka.consume import await_settled
 from fraud_rules.replay.replay import decode_exactly
 from fraud_rules.stream.checkpoint.marker import Marker
-from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs, timed_topics
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
-from tests.support.processes.running_detector import Installation, covers
+from tests.support.processes.fed_detector import FedDetector
+from tests.support.processes.running_detector import Installation
 from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED
 from tests.support.records.flink_demo import CONTROLS, DEFAULT_RULES, DELETIONS, FORM_RULES, TRANSACTIONS, TYPE_HEADER
 from tests.support.records.output_schemas import validate_outputs
@@ -148,27 +146,11 @@ HOSTILE_RULES: Mapping[str, tuple[bytes, set[str]]] = {
 
 
 @dataclass
-class Site:
+class Site(FedDetector):
     """A running detector and its input logs. `now_ms` is the append time of the next record."""
 
-    installation: Installation
-    detectors: DetectorsInTurn
-    logs: Logs
     now_ms: int = APPEND_MS
     transactions: int = 1_000_000
-
-    def read(self, role: str) -> list[Message]:
-        topics = self.installation.topics
-        await_settled(topics.kafka, [getattr(topics.names, role)])
-        return read_all(topics.bootstrap, getattr(topics.names, role))
-
-    def documents(self, role: str) -> list[Any]:
-        return [decode_exactly(message.value()) for message in self.read(role)]
-
-    def await_evaluated(self) -> None:
-        """Return once the detector has evaluated everything written."""
-        self.logs.flush()
-        until(self._has_evaluated, "everything is evaluated")
 
     def rule(self, record: Mapping[str, Any] | bytes) -> int:
         """Append to the rule log. Return the version."""
@@ -192,12 +174,6 @@ class Site:
     def operations(self, versions: Sequence[int]) -> list[dict[str, Any]]:
         """The detector's reports about these rule records."""
         return [each for each in self.documents("rule_operations") if each["ruleVersion"] in versions]
-
-    def _has_evaluated(self) -> bool:
-        assert self.detectors.ended() is None, self.detectors.said()[-2000:]
-        progress = self.installation.progress()
-        names = self.installation.topics.names
-        return bool(progress) and covers(progress[-1], self.logs.ends, names, self.logs.rules_end)
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +208,7 @@ def test_every_bad_record_is_quarantined_unchanged_and_every_good_record_is_eval
     site.await_evaluated()
 
     quarantined = {}
-    for message in site.read("quarantine"):
+    for message in site.messages("quarantine"):
         headers = {name: value.decode() for name, value in message.headers()}
         place = int(headers["partition"]), int(headers["offset"])
         assert place not in quarantined, "twice in quarantine"
@@ -356,12 +332,12 @@ def test_ten_thousand_changes_of_a_list_at_once_are_live_or_rejected(site: Site)
 
 
 def test_the_average_latency_is_written_as_plain_text(site: Site) -> None:
-    message = until(lambda: site.read("latency"), "ten seconds are averaged", 60.0)[0]
+    message = until(lambda: site.messages("latency"), "ten seconds are averaged", 60.0)[0]
     assert float(message.value()) > 0
 
 
 def test_the_marker_holds_the_rate_of_the_traffic(site: Site) -> None:
-    marker = Marker.decode(site.read("detector_marker")[-1].value())
+    marker = Marker.decode(site.messages("detector_marker")[-1].value())
     assert marker.rate is not None
     assert marker.rate.until_ms == pytest.approx(site.now_ms, abs=FUTURE_TOLERANCE_MS)
     assert marker.rate.rows_in(60_000) > 0

@@ -27,7 +27,7 @@ from tests.support.nightly.airflow import NIGHT, nightly_airflow
 from tests.support.nightly.archived import over_midnight
 from tests.support.nightly.jobs import JobsInTurn, archive_of, run_job
 from tests.support.oracle.day import completed, identity
-from tests.support.processes.running_detector import Installation, RunningDetector, covers
+from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.records.output_schemas import validate_outputs
 from tests.support.streams.generated import documents, in_order
 from tests.support.streams.runs import drawn
@@ -75,9 +75,8 @@ def evaluate_streams(installation: Installation) -> None:
     detector = RunningDetector(installation)
 
     def evaluated() -> bool:
-        progress = installation.progress()
         assert detector.exit_code is None, detector.said()[-2000:]
-        return bool(progress) and covers(progress[-1], logs.ends, installation.topics.names, logs.rules_end)
+        return installation.has_read(logs.ends, logs.rules_end)
 
     try:
         detector.wait_ready()

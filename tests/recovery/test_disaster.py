@@ -23,7 +23,7 @@ from tests.support.kafka.records import produce, read_all
 from tests.support.kafka.state_damage import recreate_state
 from tests.support.nightly.jobs import JobsInTurn, archive_of
 from tests.support.processes.fraud_command import fraud
-from tests.support.processes.running_detector import Installation, RunningDetector, covers
+from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.recovery.verdict import differences
 from tests.support.waiting import until
 
@@ -77,8 +77,7 @@ class Drill:
 
         def is_evaluated() -> bool:
             detector.is_ready()
-            done = self.installation.progress()
-            return bool(done) and covers(done[-1], ends, names, rules_end)
+            return self.installation.has_read(ends, rules_end)
 
         try:
             until(is_evaluated, "everything is evaluated", 300)

@@ -15,7 +15,7 @@ from fraud_rules.kafka.broker import Broker
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.timed_topics import Logs, timed_topics
 from tests.support.processes.constants import with_constants
-from tests.support.processes.running_detector import Installation, RunningDetector, covers
+from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.recovery.chunk_kill import kill_after_a_chunk
 from tests.support.recovery.site import Site
 from tests.support.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS, Traffic
@@ -83,7 +83,7 @@ def test_small_and_large_batches_give_the_outputs_of_the_oracle(
                 partition, record = traffic.transaction(now_ms)
                 logs.append(record, now_ms, partition)
             logs.flush()
-            until(lambda: has_read(installation, logs), "everything is read")
+            until(lambda: installation.has_read(logs.ends, logs.rules_end), "everything is read")
         assert detector.stop() == 0, detector.said()[-2000:]
     finally:
         detector.kill()
@@ -92,8 +92,3 @@ def test_small_and_large_batches_give_the_outputs_of_the_oracle(
     assert counts["alerts"] > 50
     if way == IN_TURN:
         assert {each.rows >= LARGE for each in installation.progress() if each.rows} == {True, False}
-
-
-def has_read(installation: Installation, logs: Logs) -> bool:
-    progress = installation.progress()
-    return bool(progress) and covers(progress[-1], logs.ends, installation.topics.names, logs.rules_end)

@@ -28,7 +28,7 @@ from tests.support.conformance import SCHEMAS, Case, differences, load_cases, lo
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs, Place, timed_topics
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
-from tests.support.processes.running_detector import Installation, covers
+from tests.support.processes.running_detector import Installation
 from tests.support.records.output_schemas import validate_outputs
 from tests.support.waiting import until
 
@@ -166,9 +166,7 @@ def _run(shifted: Sequence[Shifted], installation: Installation, detectors: Dete
     logs = Logs(installation.topics)
 
     def evaluated() -> bool:
-        progress = installation.progress()
-        topics = installation.topics.names
-        return bool(progress) and covers(progress[-1], logs.ends, topics, logs.rules_end)
+        return installation.has_read(logs.ends, logs.rules_end)
 
     def evaluated_at_the_end() -> bool:
         """A stop within a case may take effect before all its records are evaluated. Another start continues there."""

@@ -25,14 +25,13 @@ from fraud_rules.logs.recorder import record_run
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.recording import Recording
-from fraud_rules.replay.replay import alert_members, decode_exactly, replay_recording
+from fraud_rules.replay.replay import alert_members, replay_recording
 from tests.support.formats.schema_registry import schema_registry
-from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs, timed_topics
 from tests.support.nightly.jobs import JobsInTurn
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
-from tests.support.processes.running_detector import Installation, covers
-from tests.support.waiting import until
+from tests.support.processes.fed_detector import FedDetector
+from tests.support.processes.running_detector import Installation
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -123,29 +122,23 @@ def check(
     file.write_text(yaml.safe_dump({**shape.keys, "fields": shape.fields}))
     installation = Installation.make(home, project, topics, file, key_groups=3)
     schema, logs = TransactionSchema.load(file), Logs(topics)
+    site = FedDetector(installation, detectors, logs)
     logs.append_rule(json.dumps(RULE).encode(), NOON_MS)
     good = [shape.good(number) for number in range(1, len(shape.bad) + 2)]
     for payment, bad in zip(good, [*shape.bad, None], strict=True):
         for value in (payment, bad):
             if value is not None:
                 logs.append(value, NOON_MS)
-    logs.flush()
     detectors.begin(installation)
     detectors.wait_ready()
-
-    def is_evaluated() -> bool:
-        assert detectors.ended() is None, detectors.said()[-2000:]
-        progress = installation.progress()
-        return bool(progress) and covers(progress[-1], logs.ends, topics.names, logs.rules_end)
-
-    until(is_evaluated, "all records are evaluated", 120.0)
+    site.await_evaluated()
     assert detectors.stop() == 0
 
-    await_settled(topics.kafka, [topics.names.alerts, topics.names.quarantine])
+    await_settled(topics.kafka, [topics.names.quarantine])
     rejected = {each.raw: each.reason for each in read_quarantine(topics.kafka, topics.names.quarantine)}
     expected = {value[:1_000]: reason for value, reason in shape.bad.items()}
     assert {value[:1_000]: reason for value, reason in rejected.items()} == expected
-    alerts = [decode_exactly(each.value()) for each in read_all(topics.bootstrap, topics.names.alerts)]
+    alerts = site.documents("alerts")
     assert [each["triggeringEvent"]["transactionId"] for each in alerts] == list(range(1, len(good) + 1))
 
     written = b"".join(record_run(topics.kafka, installation.settings, schema).lines())

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import yaml
-from confluent_kafka import Message
 
 from fraud_control.service.reading.evidence_search import EvidenceSearch, EvidenceSource
 from fraud_rules.batch.entity.rows import EntityBounds, EntityQuery, EntityReader
@@ -18,7 +17,6 @@ from fraud_rules.batch.reevaluation.report import decode_result
 from fraud_rules.codec.transactions.quarantine import QuarantinedRecord
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.kafka.consume import await_settled
 from fraud_rules.logs.quarantine import read_quarantine, replay
 from fraud_rules.logs.recorder import record_run
 from fraud_rules.logs.rule_status import WarmUpState, read_operations
@@ -27,11 +25,11 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import alert_members, decode_exactly, replay_recording
 from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
-from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs, timed_topics
 from tests.support.nightly.jobs import JobsInTurn, archive_of
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
-from tests.support.processes.running_detector import Installation, covers
+from tests.support.processes.fed_detector import FedDetector
+from tests.support.processes.running_detector import Installation
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -61,12 +59,9 @@ BAD = {
 
 
 @dataclass
-class Site:
+class Site(FedDetector):
     """A detector that has evaluated a large and a small batch, with bad records in both."""
 
-    installation: Installation
-    detectors: DetectorsInTurn
-    logs: Logs
     schema: TransactionSchema
     sent: int = 0
     payments: int = 0
@@ -91,27 +86,12 @@ class Site:
     def rule(self, **members: Any) -> int:
         return self.logs.append_rule(json.dumps(members).encode(), NOON_MS + self.sent * 10)
 
-    def await_evaluated(self) -> None:
-        self.logs.flush()
-        until(self._has_evaluated, "everything is evaluated", 120.0)
-
-    def messages(self, role: str) -> list[Message]:
-        topics = self.installation.topics
-        await_settled(topics.kafka, [getattr(topics.names, role)])
-        return read_all(topics.bootstrap, getattr(topics.names, role))
-
     def alerts(self, rule_id: int = 1) -> list[dict[str, Any]]:
-        found = [decode_exactly(each.value()) for each in self.messages("alerts")]
-        return [each for each in found if each["ruleId"] == rule_id]
+        return [each for each in self.documents("alerts") if each["ruleId"] == rule_id]
 
     def quarantined(self) -> list[QuarantinedRecord]:
         topics = self.installation.topics
         return list(read_quarantine(topics.kafka, topics.names.quarantine))
-
-    def _has_evaluated(self) -> bool:
-        assert self.detectors.ended() is None, self.detectors.said()[-2000:]
-        progress, names = self.installation.progress(), self.installation.topics.names
-        return bool(progress) and covers(progress[-1], self.logs.ends, names, self.logs.rules_end)
 
 
 @pytest.fixture(scope="module")

@@ -59,7 +59,11 @@ class DetectorsInTurn(InTurn):
         finally:
             send_signal(members, signal.SIGCONT)
 
-    def _is_ready(self) -> bool:
+    def check(self) -> None:
+        """Fail if the detector has ended."""
         ended = self.ended()
         assert ended is None, f"the detector ended with {ended}: {self.said()[-2000:]}"
+
+    def _is_ready(self) -> bool:
+        self.check()
         return "detector: running" in self.said()

@@ -82,6 +82,16 @@ class Installation:
         messages = read_all(self.topics.bootstrap, self.topics.names.detector_progress)
         return [decode_progress(message.value()) for message in messages]
 
+    def has_read(self, ends: Mapping[int, int], rules_end: int) -> bool:
+        """Whether the newest batch has read up to these ends of transactions and rules."""
+        progress = self.progress()
+        read = progress[-1].ends_of(self.topics.names.transactions) if progress else {}
+        return (
+            bool(progress)
+            and all(read.get(partition, 0) >= end for partition, end in ends.items())
+            and progress[-1].rules_end >= rules_end
+        )
+
 
 class RunningDetector:
     """One start of a detector, in its own session."""
@@ -215,9 +225,3 @@ def _name(process: psutil.Process) -> str:
         return process.name()
     except psutil.Error:
         return ""
-
-
-def covers(progress: BatchProgress, ends: Mapping[int, int], topics: TopicNames, rules_end: int) -> bool:
-    """Check whether a batch has read up to these ends of transactions and rules."""
-    read = progress.ends_of(topics.transactions)
-    return all(read.get(partition, 0) >= end for partition, end in ends.items()) and progress.rules_end >= rules_end

@@ -177,7 +177,7 @@ def test_the_detector_evaluates(world: World) -> None:
     produce(world.topics.bootstrap, world.topics.names.transactions, [payment(10)])
 
     def alerted() -> bool:
-        assert world.detector.ended() is None, world.detector.said()[-2000:]
+        world.detector.check()
         alerts = world.decoded(world.topics.names.alerts)
         return {(each["ruleId"], each["triggeringEvent"]["transactionId"]) for each in alerts} >= {(1, 10), (2, 10)}
 
