@@ -6,12 +6,11 @@ import os
 import secrets
 import shutil
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from fraud_demo.children import Child
@@ -55,57 +54,20 @@ _GRACE_S = 5.0
 _POLL_S = 0.2
 
 
-@dataclass(frozen=True, slots=True)
 class DemoPaths:
-    """The paths of a demo. Each demo recreates everything except the logs."""
+    """The paths of a demo. Each demo recreates everything below `home`; the logs and the step times stay."""
 
-    home: Path
-    logs: Path
-
-    @property
-    def steering(self) -> Path:
-        """The folder in which the pages request changes of the traffic."""
-        return self.home / "steering"
-
-    @property
-    def archive(self) -> Path:
-        """The archive of this demo's Kafka. No later demo continues it."""
-        return self.home / "archive"
-
-    @property
-    def past_days_log(self) -> Path:
-        """The log of the process that archives past days."""
-        return self.logs / "demo-past-days.log"
-
-    @property
-    def step_times(self) -> Path:
-        """How long the steps of the last start took. The file outlives a demo."""
-        return self.home.with_name("demo-step-times.json")
-
-    @property
-    def agent(self) -> Path:
-        """The agent's home."""
-        return self.home / "agent"
-
-    @property
-    def intent_keys(self) -> Path:
-        """The file with the key that Airflow and the agent share."""
-        return self.agent / KEYS_FILE
-
-    @property
-    def command(self) -> Path:
-        """The handle of the command that runs the demo."""
-        return self.home / "command.json"
-
-    @property
-    def environment(self) -> Path:
-        """The file that makes the commands of a shell use the demo."""
-        return self.home / "environment"
-
-    @property
-    def recording(self) -> Path:
-        """The recording for `fraud streams replay`."""
-        return self.home / "recording.json"
+    def __init__(self, home: Path, logs: Path) -> None:
+        self.home, self.logs = home, logs
+        self.steering = home / "steering"  # the folder in which the pages request changes of the traffic
+        self.archive = home / "archive"  # of this demo's Kafka: no later demo continues it
+        self.past_days_log = logs / "demo-past-days.log"
+        self.step_times = home.with_name("demo-step-times.json")  # how long the steps of the last start took
+        self.agent = home / "agent"
+        self.intent_keys = self.agent / KEYS_FILE  # the key that Airflow and the agent share
+        self.command = home / "command.json"  # the handle of the command that runs the demo
+        self.environment = home / "environment"  # makes the commands of a shell use the demo
+        self.recording = home / "recording.json"  # for `fraud streams replay`
 
 
 class DemoSite:
@@ -175,13 +137,14 @@ class DemoSite:
         for stop in (self.broker.stop, self.agent.stop, self.airflow.stop, self.past_days.stop):
             stack.callback(stop)
         self.past_days.start()
-        airflow = _InBackground(self._start_airflow)  # its start takes a while and needs Kafka only at the end
-        self.broker.start()
-        report(f"broker at {self.broker.bootstrap} ({time.monotonic() - began_s:.0f} s)")
-        declared = load_topics(self._context.project.config / "topics.yaml")
-        topic_admin.apply(self.broker.kafka, declared)
-        self.agent.start()
-        airflow.wait()
+        with ThreadPoolExecutor(1) as pool:  # Airflow's start takes a while and needs Kafka only at the end
+            airflow = pool.submit(self._start_airflow)
+            self.broker.start()
+            report(f"broker at {self.broker.bootstrap} ({time.monotonic() - began_s:.0f} s)")
+            declared = load_topics(self._context.project.config / "topics.yaml")
+            topic_admin.apply(self.broker.kafka, declared)
+            self.agent.start()
+            airflow.result()
         stack.callback(self._unpausing.stop)
         self._unpausing.start()
         report(f"{len(declared)} topics, agent, Airflow's components ({time.monotonic() - began_s:.0f} s)")
@@ -260,23 +223,3 @@ class DemoSite:
             process_variables={STEERING_VARIABLE: str(self.places.steering), _FOUR_EYES: "true"},
             users=dict.fromkeys(ROLES, _AIRFLOW_ROLE),
         )
-
-
-class _InBackground:
-    """A call in a thread. `wait` raises the error of the call."""
-
-    def __init__(self, call: Callable[[], None]) -> None:
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, args=(call,), daemon=True)
-        self._thread.start()
-
-    def wait(self) -> None:
-        self._thread.join()
-        if self._failure is not None:
-            raise self._failure
-
-    def _run(self, call: Callable[[], None]) -> None:
-        try:
-            call()
-        except BaseException as error:  # noqa: BLE001 -- `wait` raises it
-            self._failure = error
