@@ -24,6 +24,7 @@ from tests.support.processes.running_detector import Installation
 from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED
 from tests.support.records.flink_demo import CONTROLS, DEFAULT_RULES, DELETIONS, FORM_RULES, TRANSACTIONS, TYPE_HEADER
 from tests.support.records.output_schemas import validate_outputs
+from tests.support.rules import count_rule
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -31,15 +32,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 SECONDS = 20.0
 """The limit for "within seconds" on a busy machine."""
 
-RULE = {
-    "ruleId": 1,
-    "ruleState": "ACTIVE",
-    "groupingKeyNames": ["payeeId"],
-    "aggregatorFunctionType": "COUNT",
-    "limitOperatorType": ">=",
-    "limit": 1,
-    "windowMinutes": 60,
-}
+RULE = count_rule(limit=1, windowMinutes=60)
 
 DEMO_MEMBERS: Mapping[int, Mapping[str, Any]] = {
     rule.rule_id: {

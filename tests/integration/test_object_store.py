@@ -39,15 +39,14 @@ from tests.support.nightly.jobs import JobsInTurn, archive_of, run_job, start_jo
 from tests.support.nightly.run_once import job_of, run_once
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.processes.running_detector import Installation
+from tests.support.records.payments import sample_payment
+from tests.support.rules import sum_rule
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
 DAY = Day.parse("2026-11-18")
-RULE: dict[str, Any] = {
-    "ruleId": 7, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "SUM",
-    "aggregateFieldName": "paymentAmount", "limitOperatorType": ">", "limit": 20, "windowMinutes": 10,
-}  # fmt: skip
+RULE: dict[str, Any] = sum_rule(7, limit=20, windowMinutes=10)
 
 
 @pytest.fixture(scope="module")
@@ -184,10 +183,7 @@ def test_a_killed_job_commits_nothing_twice(
     schema = TransactionSchema.load(installation.schema)
     logs = Logs(topics)
     for number in range(300):
-        payment = {
-            "transactionId": number, "eventTime": DAY.start_ms + number * 600_000, "payeeId": number % 3,
-            "beneficiaryId": 1, "paymentType": "CSH", "paymentAmount": 1.25,
-        }  # fmt: skip
+        payment = sample_payment(number, DAY.start_ms + number * 600_000, payeeId=number % 3, paymentAmount=1.25)
         logs.append(json.dumps(payment).encode(), 0, number % 2)
     logs.flush()
     prefix = f"{topics.prefix}archive"
@@ -212,10 +208,7 @@ def test_a_killed_evaluation_publishes_all_or_nothing(moment: str, objects: Obje
     prefix, corrections = f"{topics.prefix}nightly", topics.names.alert_corrections
     steps: list[dict[str, Any]] = [{"at": DAY.end_ms + 36_000_000, "rule": RULE}]
     for number in range(40):
-        payment = {
-            "transactionId": number, "eventTime": DAY.start_ms + number * 60_000, "payeeId": 1,
-            "beneficiaryId": 1, "paymentType": "CSH", "paymentAmount": 10,
-        }  # fmt: skip
+        payment = sample_payment(number, DAY.start_ms + number * 60_000, paymentAmount=10)
         steps.append({"at": DAY.end_ms + 36_000_001, "tx": payment})
     made = Site(ArchiveStore.at(objects.place(prefix)), {"steps": steps, "keyGroups": 2}, load_schema("default"))
     made.archive()

@@ -30,21 +30,14 @@ from tests.support.kafka.records import produce, read_all
 from tests.support.nightly.jobs import JobsInTurn, start_job
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.running_detector import Installation, RunningDetector, kill_session
+from tests.support.records.payments import sample_payment
+from tests.support.rules import count_rule
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 PAST = 40
-RULE = {
-    "ruleId": 1,
-    "ruleState": "ACTIVE",
-    "groupingKeyNames": ["payeeId"],
-    "aggregatorFunctionType": "COUNT",
-    "limitOperatorType": ">=",
-    "limit": PAST // 4,
-    "windowSeconds": 900,
-    "warmUp": True,
-}
+RULE = count_rule(limit=PAST // 4, windowSeconds=900, warmUp=True)
 
 
 class Site:
@@ -59,14 +52,7 @@ class Site:
     def pay(self, at_ms: int, payee: int = 1) -> int:
         """Send a payment and return its id."""
         self.sent += 1
-        payment = {
-            "transactionId": self.sent,
-            "eventTime": at_ms,
-            "payeeId": payee,
-            "beneficiaryId": 7,
-            "paymentType": "CSH",
-            "paymentAmount": "1.25",
-        }
+        payment = sample_payment(self.sent, at_ms, payeeId=payee, beneficiaryId=7, paymentAmount="1.25")
         produce(self.topics.bootstrap, self.topics.names.transactions, [json.dumps(payment).encode()], self.sent % 2)
         return self.sent
 

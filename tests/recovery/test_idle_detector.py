@@ -24,6 +24,7 @@ from tests.support.kafka.locked_broker import LockedBroker
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.kafka.records import produce
 from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.records.payments import sample_payment
 from tests.support.recovery.verdict import differences
 from tests.support.waiting import until
 
@@ -54,14 +55,7 @@ class Site:
     def pay(self) -> None:
         for _ in range(PAYMENTS):
             number = len(self.documents)
-            members = {
-                "transactionId": number,
-                "eventTime": now_ms(),
-                "payeeId": number % 2,
-                "beneficiaryId": 1,
-                "paymentType": "CSH",
-                "paymentAmount": 1,
-            }
+            members = sample_payment(number, now_ms(), payeeId=number % 2)
             self.documents[json.dumps(members).encode()] = members
         produce(self.topics.bootstrap, self.topics.names.transactions, list(self.documents)[-PAYMENTS:], partition=0)
 

@@ -19,6 +19,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.work import WORK_VARIABLE, Work, WorkPhase
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.rules import sum_rule
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(0)]
@@ -29,10 +30,7 @@ BUSY = 14
 NEW = 1_000
 START_MS = 1_700_000_000_000
 BUSY_S = 3_600.0
-RULE = {
-    "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregateFieldName": "paymentAmount",
-    "aggregatorFunctionType": "SUM", "limitOperatorType": ">", "limit": 1_000_000_000, "windowMinutes": 10_000,
-}  # fmt: skip
+RULE = sum_rule(limit=1_000_000_000, windowMinutes=10_000)
 
 
 @pytest.fixture

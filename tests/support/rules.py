@@ -1,4 +1,4 @@
-"""The Flink demo's rule as a record of the rule log."""
+"""Sample rules: the Flink demo's rule as a record of the rule log, a count and a sum over the payments of a payee."""
 
 from __future__ import annotations
 
@@ -29,3 +29,19 @@ def record(**changes: Any) -> bytes:
     """The demo's rule with some members changed or omitted."""
     members = {**DEMO_RULE, **changes}
     return json.dumps({name: value for name, value in members.items() if value is not LEFT_OUT}).encode()
+
+
+def count_rule(rule_id: int = 1, **members: Any) -> dict[str, Any]:
+    """An active rule that counts the payments of a payee. Its limit and its window are among the further members."""
+    return {
+        "ruleId": rule_id, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
+        "limitOperatorType": ">=", **members,
+    }  # fmt: skip
+
+
+def sum_rule(rule_id: int = 1, **members: Any) -> dict[str, Any]:
+    """An active rule that adds up the amounts of a payee. Its limit and its window are among the further members."""
+    return count_rule(
+        rule_id,
+        **{"aggregateFieldName": "paymentAmount", "aggregatorFunctionType": "SUM", "limitOperatorType": ">", **members},
+    )

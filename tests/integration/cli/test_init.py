@@ -21,6 +21,7 @@ from tests.support.processes.fraud_command import fraud
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.records.foreign_shapes import PAYMENTS, SHAPES, Payment, is_payment, payments, record
 from tests.support.records.formatted_shapes import AVRO, SOURCE, avro, protobuf
+from tests.support.rules import count_rule
 from tests.support.waiting import until
 
 
@@ -49,10 +50,7 @@ def first_alerts(
     fields = yaml.safe_load(written.read_text())["fields"]
     (amount,) = [each["name"] for each in fields if each["type"] == "decimal"]
     texts = [each["name"] for each in fields if each["type"] == "string" and each["name"] != "transactionId"]
-    rule = {
-        "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": texts[:1], "aggregatorFunctionType": "COUNT",
-        "aggregateFieldName": amount, "limitOperatorType": ">=", "limit": 1, "windowMinutes": 60,
-    }  # fmt: skip
+    rule = count_rule(groupingKeyNames=texts[:1], aggregateFieldName=amount, limit=1, windowMinutes=60)
     produce(topics.bootstrap, topics.names.rules, [json.dumps(rule).encode()])
     produce(topics.bootstrap, transactions, list(map(encode, made[PAYMENTS // 2 :])))
     detector = RunningDetector(Installation.make(home, project, topics, written))

@@ -9,19 +9,11 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
 from tests.support.places import ROOT
 from tests.support.processes.fraud_command import fraud
+from tests.support.rules import count_rule
 
 TOPIC_ROLES = ("rule_operations", "rules")
 
-RULE = {
-    "ruleId": 11,
-    "ruleState": "ACTIVE",
-    "groupingKeyNames": ["payeeId"],
-    "aggregatorFunctionType": "COUNT",
-    "limitOperatorType": ">",
-    "limit": 0,
-    "windowMinutes": 20,
-    "when": "beneficiaryId in list('mules')",
-}
+RULE = count_rule(11, limitOperatorType=">", limit=0, windowMinutes=20, when="beneficiaryId in list('mules')")
 
 
 def test_a_list_is_set_changed_shown_and_deleted(topics: OwnTopics, tmp_path: Path) -> None:

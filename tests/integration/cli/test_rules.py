@@ -16,21 +16,13 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.places import ROOT
 from tests.support.processes.fraud_command import fraud
+from tests.support.rules import sum_rule
 
 TOPIC_ROLES = ("rule_operations", "rules")
 
 SEED = ROOT / "config" / "rules"
 
-RULE = {
-    "ruleId": 11,
-    "ruleState": "ACTIVE",
-    "groupingKeyNames": ["payeeId"],
-    "aggregateFieldName": "paymentAmount",
-    "aggregatorFunctionType": "SUM",
-    "limitOperatorType": ">",
-    "limit": "0.10",
-    "windowMinutes": 20,
-}
+RULE = sum_rule(11, limit="0.10", windowMinutes=20)
 TEXT = "12,(active),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(50.30),(20)\n"
 
 

@@ -24,17 +24,10 @@ from tests.support.kafka.records import produce
 from tests.support.kafka.timed_topics import date_by_producer
 from tests.support.processes.ends import await_end
 from tests.support.processes.fraud_command import fraud
+from tests.support.rules import count_rule
 from tests.support.waiting import until
 
-COUNT_RULE = {
-    "ruleId": 1,
-    "ruleState": "ACTIVE",
-    "groupingKeyNames": ["payeeId"],
-    "aggregatorFunctionType": "COUNT",
-    "limitOperatorType": ">=",
-    "limit": 2,
-    "windowMinutes": 1,
-}
+COUNT_RULE = count_rule(limit=2, windowMinutes=1)
 
 
 def payment(transaction_id: int) -> bytes:

@@ -20,24 +20,20 @@ from tests.support.kafka.records import produce, read_all
 from tests.support.kafka.timed_topics import date_by_producer
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.running_detector import Installation
+from tests.support.records.payments import sample_payment
+from tests.support.rules import count_rule
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
-RULE = {
-    "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
-    "limitOperatorType": ">=", "limit": 1, "windowSeconds": 60,
-}  # fmt: skip
+RULE = count_rule(limit=1, windowSeconds=60)
 SLOW_CLOCK_MS = 3_600_000
 """How far the clock of one producer is behind."""
 
 
 def payment(number: int) -> bytes:
     return json.dumps(
-        {
-            "transactionId": number, "eventTime": now_ms(), "payeeId": number, "beneficiaryId": 2, "paymentType": "CSH",
-            "paymentAmount": 1,
-        }
+        sample_payment(number, now_ms(), payeeId=number, beneficiaryId=2)
     ).encode()  # fmt: skip
 
 

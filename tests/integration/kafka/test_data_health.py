@@ -17,14 +17,12 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.running_detector import Installation
+from tests.support.rules import count_rule
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
-RULE = {
-    "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
-    "limitOperatorType": ">=", "limit": 2, "windowSeconds": 60,
-}  # fmt: skip
+RULE = count_rule(limit=2, windowSeconds=60)
 
 
 def payment(number: int, **members: Any) -> bytes:

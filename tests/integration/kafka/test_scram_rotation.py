@@ -40,21 +40,13 @@ from tests.support.kafka.locked_broker import (
 )
 from tests.support.processes.fraud_command import fraud
 from tests.support.processes.running_agent import Operations
+from tests.support.rules import sum_rule
 from tests.support.waiting import LOOK_S, until
 
 pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(600)]
 
 ROTATED = (KafkaComponent.AGENT, KafkaComponent.DETECTOR)
-RULE = {
-    "ruleId": 1,
-    "ruleState": "ACTIVE",
-    "groupingKeyNames": ["payeeId"],
-    "aggregateFieldName": "paymentAmount",
-    "aggregatorFunctionType": "SUM",
-    "limitOperatorType": ">",
-    "limit": 1,
-    "windowMinutes": 1,
-}
+RULE = sum_rule(limit=1, windowMinutes=1)
 
 
 @pytest.fixture

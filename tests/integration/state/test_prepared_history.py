@@ -29,6 +29,7 @@ from fraud_rules.stream.worker import host_files
 from fraud_rules.stream.worker.prepare_stage import StateChunks
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.state_topics import state_topics
+from tests.support.records.payments import sample_payment
 from tests.support.streams.packed import SCHEMA, SETTINGS, START_MS, blobs, comparable, timeline
 from tests.support.streams.state_driver import Answer, Host, StateDriver
 
@@ -60,16 +61,7 @@ def history() -> WarmHistory:
     """Payments of the last seconds before the stream."""
     times = START_MS - PAST + np.arange(PAST)
     payments = [
-        json.dumps(
-            {
-                "transactionId": 10**6 + number,
-                "eventTime": int(time),
-                "payeeId": number % 9,
-                "beneficiaryId": 1,
-                "paymentType": "CSH",
-                "paymentAmount": "1",
-            }
-        ).encode()
+        json.dumps(sample_payment(10**6 + number, int(time), payeeId=number % 9, paymentAmount="1")).encode()
         for number, time in enumerate(times)
     ]
     rows = decode_transactions(

@@ -32,15 +32,15 @@ from tests.support.nightly.jobs import JobsInTurn
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.fed_detector import FedDetector
 from tests.support.processes.running_detector import Installation
+from tests.support.rules import sum_rule
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 DAY = Day.parse("2026-10-02")
 NOON_MS = DAY.start_ms + 43_200_000
-RULE = {
-    "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payer"], "aggregatorFunctionType": "SUM",
-    "aggregateFieldName": "amount", "limitOperatorType": ">=", "limit": 1, "windowMinutes": 20,
-}  # fmt: skip
+RULE = sum_rule(
+    groupingKeyNames=["payer"], aggregateFieldName="amount", limitOperatorType=">=", limit=1, windowMinutes=20
+)
 
 
 @dataclass(frozen=True)

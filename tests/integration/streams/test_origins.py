@@ -30,6 +30,7 @@ from tests.support.nightly.jobs import JobsInTurn, archive_of
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.fed_detector import FedDetector
 from tests.support.processes.running_detector import Installation
+from tests.support.rules import count_rule
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -43,10 +44,7 @@ FIELDS = [
     {"name": "channel", "type": "string", "from": "topic"},
     {"name": "amount", "type": "decimal", "precision": 18, "scale": 2, "path": "payment.amount"},
 ]
-RULE = {
-    "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payer"], "aggregatorFunctionType": "COUNT",
-    "limitOperatorType": "=", "limit": 3, "windowSeconds": 900,
-}  # fmt: skip
+RULE = count_rule(groupingKeyNames=["payer"], limitOperatorType="=", limit=3, windowSeconds=900)
 WARM = RULE | {"ruleId": 2, "groupingKeyNames": ["payer", "channel"], "limit": 4, "warmUp": True}
 PAYERS = LARGE_BATCH_TRANSACTIONS // 3 + 10
 BAD = {

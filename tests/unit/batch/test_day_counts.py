@@ -14,13 +14,10 @@ from fraud_rules.model.day import Day
 from fraud_rules.model.limits import RuleLimits
 from tests.support.conformance import load_schema
 from tests.support.control_plane.alerts import alert
+from tests.support.rules import sum_rule
 
 NULLABLE = load_schema("nullable")
-RULE: dict[str, Any] = {
-    "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "SUM",
-    "aggregateFieldName": "paymentAmount", "limitOperatorType": ">", "limit": 20000, "windowMinutes": 10,
-    "filter": "paymentAmount > 5",
-}  # fmt: skip
+RULE: dict[str, Any] = sum_rule(limit=20000, windowMinutes=10, filter="paymentAmount > 5")
 
 
 def test_the_table_of_rules_has_each_rule_in_words() -> None:

@@ -18,6 +18,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import Day
 from fraud_rules.model.ruleset import RuleTimeline
 from tests.support.conformance import load_schema
+from tests.support.rules import sum_rule
 
 DAY = Day.parse("2026-11-18")
 SETTINGS = DetectorSettings()
@@ -90,10 +91,7 @@ def test_an_unpublished_day_is_due_once_its_data_are_complete(
 
 
 def rule(rule_id: int, days: int, cooldown_days: int = 0) -> bytes:
-    document = {
-        "ruleId": rule_id, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "windowMinutes": 1 + 1_440 * days,
-        "aggregateFieldName": "paymentAmount", "aggregatorFunctionType": "SUM", "limitOperatorType": ">", "limit": 1,
-    }  # fmt: skip
+    document = sum_rule(rule_id, windowMinutes=1 + 1_440 * days, limit=1)
     if cooldown_days:
         document["cooldownSeconds"] = 86_400 * cooldown_days
     return json.dumps(document).encode()

@@ -26,6 +26,7 @@ from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.replay.recording import RecordedTransaction
 from fraud_rules.replay.replay import Replay
 from tests.support.places import ROOT
+from tests.support.rules import sum_rule
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 SETTINGS = DetectorSettings(key_groups=3)
@@ -34,18 +35,7 @@ MINUTE_MS = 60_000
 
 
 def rule(rule_id: int, **members: Any) -> dict[str, Any]:
-    return {
-        "ruleId": rule_id,
-        "name": f"Rule {rule_id}",
-        "ruleState": "ACTIVE",
-        "groupingKeyNames": ["payeeId"],
-        "aggregateFieldName": "paymentAmount",
-        "aggregatorFunctionType": "SUM",
-        "limitOperatorType": ">",
-        "limit": 500,
-        "windowMinutes": 30,
-        **members,
-    }
+    return sum_rule(rule_id, **{"name": f"Rule {rule_id}", "limit": 500, "windowMinutes": 30, **members})
 
 
 DEVIATIONS = {"windowMinutes": 240, "aggregatorFunctionType": "AVG", "deviations": True}

@@ -35,6 +35,7 @@ from tests.support.nightly.evaluated_days import FAR_MS, evaluated, options
 from tests.support.nightly.in_process import in_process
 from tests.support.oracle import evaluate as oracle_of
 from tests.support.oracle.day import completed, completed_decisions, identity
+from tests.support.rules import count_rule
 from tests.support.streams.generated import documents, warmed_documents
 from tests.support.streams.runs import SHRINKS, STREAMS, check_stream, described, stream_seeds
 
@@ -114,10 +115,7 @@ def test_a_day_starts_from_the_corrected_end_of_the_day_before(stream_seed: int,
 
 def a_site(tmp_path: Path, until_ms: int = FAR_MS) -> tuple[Site, Day]:
     day = Day.parse("2026-11-18")
-    rule = {
-        "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
-        "aggregateFieldName": "points", "limitOperatorType": ">=", "limit": 2, "windowSeconds": 60,
-    }  # fmt: skip
+    rule = count_rule(aggregateFieldName="points", limit=2, windowSeconds=60)
     steps: list[dict[str, Any]] = [{"at": day.start_ms, "rule": rule}]
     for number, at_ms in enumerate([day.start_ms + 1000, day.end_ms - 1000, day.end_ms + 1000]):
         steps.append({"at": at_ms, "tx": {"transactionId": number, "eventTime": at_ms, "payeeId": 1}})
@@ -237,10 +235,7 @@ def paid(day: Day, number: int, hours: float, arrives: float | None = None) -> d
 def test_a_history_that_a_warm_up_added_counts_from_its_batch_on(tmp_path: Path) -> None:
     """Live and by night alike. A transaction that belongs before that time and arrives after it stays undecided."""
     day = Day.parse("2026-11-18")
-    rule = {
-        "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
-        "aggregateFieldName": "points", "limitOperatorType": ">=", "limit": 3, "windowMinutes": 360, "warmUp": True,
-    }  # fmt: skip
+    rule = count_rule(aggregateFieldName="points", limit=3, windowMinutes=360, warmUp=True)
     steps = [
         *(paid(day, number, 21 + number / 100) for number in (0, 1, 2)),
         {"at": at(day, 22), "rule": rule},

@@ -20,14 +20,11 @@ from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid, RuleRejec
 from fraud_rules.model.day import Day
 from tests.support.conformance import load_schema
 from tests.support.nightly.archived import Site
+from tests.support.rules import sum_rule
 
 NULLABLE = load_schema("nullable")
 DAY = Day.parse("2026-11-18")
-RULE: dict[str, Any] = {
-    "ruleId": 7, "ruleState": "SHADOW", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "SUM",
-    "aggregateFieldName": "paymentAmount", "limitOperatorType": ">", "limit": 20, "windowMinutes": 10,
-    "name": "<b>draft",
-}  # fmt: skip
+RULE: dict[str, Any] = sum_rule(7, ruleState="SHADOW", limit=20, windowMinutes=10, name="<b>draft")
 
 
 @pytest.fixture

@@ -16,13 +16,11 @@ from fraud_rules.cli.whatif import print_result
 from fraud_rules.model.day import Day, days_between
 from tests.support.conformance import load_schema
 from tests.support.nightly.archived import Site
+from tests.support.rules import sum_rule
 
 DAY = Day.parse("2026-11-18")
 HOUR_MS = 3_600_000
-RULE: dict[str, Any] = {
-    "ruleId": 7, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "SUM",
-    "aggregateFieldName": "paymentAmount", "limitOperatorType": ">", "limit": 20, "windowMinutes": 10,
-}  # fmt: skip
+RULE: dict[str, Any] = sum_rule(7, limit=20, windowMinutes=10)
 
 
 def file(table: Table, day: Day, first_h: float, last_h: float) -> FileEntry:

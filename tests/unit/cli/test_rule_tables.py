@@ -13,13 +13,10 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.ruleset import RuleSet
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import ROOT
+from tests.support.rules import sum_rule
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
-RULE = {
-    "ruleId": 7, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregateFieldName": "paymentAmount",
-    "aggregatorFunctionType": "SUM", "limitOperatorType": ">", "limit": 20000, "windowMinutes": 20,
-    "filter": "paymentType = 'CSH'",
-}  # fmt: skip
+RULE = sum_rule(7, limit=20000, windowMinutes=20, filter="paymentType = 'CSH'")
 WORDS = (
     "Alert when one payer has a total amount of more than 20,000 EUR within 20 minutes. "
     "Only payments where paymentType = 'CSH' count."

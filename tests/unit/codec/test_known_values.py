@@ -10,6 +10,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
+from tests.support.rules import count_rule
 
 KNOWN = "paymentType has the known values CSH, CRD, but not "
 
@@ -29,15 +30,7 @@ def test_a_text_that_the_schema_does_not_list_is_a_warning(
     members: dict[str, object], warnings: list[tuple[str, str]], project: Project
 ) -> None:
     schema = TransactionSchema.load(project.config / "schema.yaml")
-    document = {
-        "ruleId": 1,
-        "ruleState": "ACTIVE",
-        "groupingKeyNames": ["payeeId"],
-        "aggregatorFunctionType": "COUNT",
-        "limitOperatorType": ">",
-        "limit": 3,
-        "windowMinutes": 10,
-    }
+    document = count_rule(limit=3, windowMinutes=10)
     rule = parse_rule_document(document | members, schema, RuleLimits())
     assert isinstance(rule, Rule)
     assert [(each.field, each.message) for each in unknown_values(rule, schema)] == warnings

@@ -12,6 +12,7 @@ from fraud_rules.engine.prepared import warm_state_id
 from fraud_rules.engine.state.head import decode_head
 from fraud_rules.engine.statelog import read_image
 from fraud_rules.replay.replay import Replay
+from tests.support.rules import count_rule
 from tests.support.streams.generated import START_MS
 from tests.support.streams.warmed import WarmedStream, outputs
 
@@ -39,10 +40,7 @@ def test_a_prepared_history_gives_the_same_results(seed: int, tmp_path: Path) ->
 
 def test_a_prepared_history_keeps_its_rows_when_the_recent_ones_need_more_room(tmp_path: Path) -> None:
     """All rows of the history are older than those that the grouping's shorter window has retained."""
-    rule = {
-        "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
-        "limitOperatorType": ">=", "limit": 200, "windowSeconds": 4,
-    }  # fmt: skip
+    rule = count_rule(limit=200, windowSeconds=4)
     paid = [
         {"at": at_ms, "tx": {"transactionId": number, "eventTime": at_ms, "payeeId": 1}}
         for number, at_ms in enumerate(range(START_MS, START_MS + 30_000, 100))

@@ -23,13 +23,10 @@ from fraud_rules.model.limits import RecordLimits, RuleLimits
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
-from tests.support.rules import SCHEMA
+from tests.support.rules import SCHEMA, count_rule
 
 START_MS, ROWS, KEY_GROUPS = 1_700_000_000_000, 300, 4
-RULE = {
-    "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
-    "limitOperatorType": ">=", "limit": 1000, "windowMinutes": 20,
-}  # fmt: skip
+RULE = count_rule(limit=1000, windowMinutes=20)
 CASH, LARGE = "paymentType = 'CSH'", "paymentAmount >= 100"
 
 

@@ -18,6 +18,7 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 from tests.support.places import ROOT
+from tests.support.rules import sum_rule
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 START_MS = 1_700_000_000_000
@@ -25,14 +26,7 @@ START_MS = 1_700_000_000_000
 
 def _state(grouping: Sequence[str], members: Mapping[str, object]) -> tuple[GroupingState, GroupingPlan]:
     """An empty grouping state, and the plan of one SUM rule over all its rows. `members` override the rule's."""
-    rule = {
-        "ruleId": 1,
-        "ruleState": "ACTIVE",
-        "groupingKeyNames": list(grouping),
-        "aggregateFieldName": "paymentAmount",
-        "aggregatorFunctionType": "SUM",
-        "limitOperatorType": ">",
-    }
+    rule = sum_rule(groupingKeyNames=list(grouping))
     entry = read_entry(0, 1, json.dumps(rule | members).encode(), SCHEMA, DetectorSettings().limits)
     state = GroupingState.create(SCHEMA, tuple(grouping), HeapArrays())
     return state, state.plan([RuleTimeline([entry]).latest.groupings[tuple(grouping)]])

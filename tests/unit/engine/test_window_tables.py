@@ -21,6 +21,7 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 from tests.support.places import ROOT
+from tests.support.rules import count_rule
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 START_MS = 1_700_000_000_000
@@ -30,14 +31,7 @@ VISITS = 2.0
 
 def state_after(ids: np.ndarray, payees: np.ndarray, rules: int) -> StateArrays:
     """The arrays of a state after one payment for each id, under rules that alert on every payment."""
-    rule = {
-        "ruleState": "ACTIVE",
-        "groupingKeyNames": ["payeeId"],
-        "aggregatorFunctionType": "COUNT",
-        "limitOperatorType": ">=",
-        "limit": 1,
-        "windowMinutes": 60,
-    }
+    rule = count_rule(limit=1, windowMinutes=60)
     records = [json.dumps({**rule, "ruleId": 1 + i}).encode() for i in range(rules)]
     entries = [read_entry(i, 1, record, SCHEMA, DetectorSettings().limits) for i, record in enumerate(records)]
     n = len(ids)

@@ -27,6 +27,7 @@ from fraud_rules.model.limits import RecordLimits, RuleLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.runtime.lock_wait import LockPatience
+from tests.support.rules import sum_rule
 from tests.support.small_disk import small_disk
 from tests.support.streams.packed import RULES, SCHEMA, SETTINGS, START_MS, blobs, comparable, run, timeline
 
@@ -163,10 +164,7 @@ def test_a_release_with_one_more_field_and_back_changes_no_answer(
 ) -> None:
     """The release between groups by its new field too; the one after it has never heard of the field."""
     grown = replace(SCHEMA, fields=(*SCHEMA.fields, Field("channel", FieldType.STRING, nullable=True)))
-    by_channel = {
-        "ruleId": 9, "ruleState": "ACTIVE", "groupingKeyNames": ["channel", "payeeId"], "limit": 1, "windowSeconds": 10,
-        "aggregateFieldName": "paymentAmount", "aggregatorFunctionType": "SUM", "limitOperatorType": ">",
-    }  # fmt: skip
+    by_channel = sum_rule(9, groupingKeyNames=["channel", "payeeId"], limit=1, windowSeconds=10)
     log, rules, found = MemoryStateLog(), timeline(), []
     entry = read_entry(3, 2, json.dumps(by_channel).encode(), grown, SETTINGS.limits)
     alone, between = RuleTimeline([entry]), RuleTimeline([*rules.entries, entry])

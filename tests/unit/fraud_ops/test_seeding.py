@@ -17,6 +17,7 @@ from fraud_rules.model.ruleset import RuleSet, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.value_list import ListType
 from fraud_rules.model.value_map import MapType, MapValueType
+from tests.support.rules import sum_rule
 
 Document = dict[str, Any]
 
@@ -27,17 +28,7 @@ def schema(project: Project) -> TransactionSchema:
 
 
 def rule(rule_id: int, **members: Any) -> Document:
-    return {
-        "ruleId": rule_id,
-        "ruleState": "ACTIVE",
-        "groupingKeyNames": ["payeeId"],
-        "aggregateFieldName": "paymentAmount",
-        "aggregatorFunctionType": "SUM",
-        "limitOperatorType": ">",
-        "limit": 100,
-        "windowMinutes": 5,
-        **members,
-    }
+    return sum_rule(rule_id, **{"limit": 100, "windowMinutes": 5, **members})
 
 
 def in_files(schema: TransactionSchema, *documents: Document) -> list[ValidatedRecord]:

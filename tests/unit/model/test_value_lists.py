@@ -18,6 +18,7 @@ from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.tables.long_table import LOWEST, LayeredLongs, LongTable
 from fraud_rules.model.value_list import CollectionKind, ListChange, ListOperation, ListType, ValueList
 from tests.support.conformance import load_schema
+from tests.support.rules import count_rule
 
 SCHEMA = load_schema("default")
 LIMITS = RuleLimits(max_list_values=10, max_lists=3)
@@ -182,10 +183,7 @@ def test_changes_of_lists_cause_no_further_rule_sets() -> None:
     assert timeline.rule_counts(np.arange(11)).tolist()[:10] == [0, 1, 1, 1, 1, 1, 6, 6, 6, 6]
 
 
-RULE = {
-    "ruleId": 1, "ruleState": "PAUSE", "groupingKeyNames": [], "aggregatorFunctionType": "COUNT",
-    "limitOperatorType": ">", "limit": 0, "windowMinutes": 1, "when": "payeeId in list('mules')",
-}  # fmt: skip
+RULE = count_rule(ruleState="PAUSE", groupingKeyNames=[], limit=0, windowMinutes=1, when="payeeId in list('mules')")
 
 
 @pytest.mark.parametrize("lazily", [False, True])

@@ -19,6 +19,7 @@ from fraud_rules.model.tables import entry_table
 from fraud_rules.model.value_list import CollectionKind
 from fraud_rules.model.value_map import MapChange, ValueMap, entry_text
 from tests.support.conformance import load_schema
+from tests.support.rules import count_rule
 
 SCHEMA = load_schema("default")
 LIMITS = RuleLimits(max_map_entries=10, max_maps=3)
@@ -177,10 +178,7 @@ def test_all_maps_together_have_a_bounded_number_of_bytes() -> None:
     }
 
 
-RULE = {
-    "ruleId": 1, "ruleState": "PAUSE", "groupingKeyNames": [], "aggregatorFunctionType": "COUNT",
-    "limitOperatorType": ">", "limit": 0, "windowMinutes": 1, "when": "map('limits', payeeId) > 5",
-}  # fmt: skip
+RULE = count_rule(ruleState="PAUSE", groupingKeyNames=[], limit=0, windowMinutes=1, when="map('limits', payeeId) > 5")
 
 
 @pytest.mark.parametrize("lazily", [False, True])

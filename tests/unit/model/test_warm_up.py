@@ -10,22 +10,14 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.warm_up import is_current, request_at, shortest_reaches_ms
 from tests.support.conformance import load_schema
+from tests.support.rules import count_rule
 
 MINUTE_MS = 60_000
 CLEAR = {"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"}
 
 
 def rule(rule_id: int = 1, minutes: int = 60, **members: Any) -> dict[str, Any]:
-    return {
-        "ruleId": rule_id,
-        "ruleState": "ACTIVE",
-        "groupingKeyNames": ["payeeId"],
-        "aggregatorFunctionType": "COUNT",
-        "limitOperatorType": ">",
-        "limit": 3,
-        "windowMinutes": minutes,
-        **members,
-    }
+    return count_rule(rule_id, **{"limit": 3, "windowMinutes": minutes, **members})
 
 
 WARM = {"warmUp": True}

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.conformance import load_schema
 from tests.support.oracle.rules.log import fold, read_rule_log
+from tests.support.rules import count_rule
 
 SCHEMA = load_schema("third_edition")
 LIMITS = {
@@ -80,15 +81,7 @@ def test_a_change_fits_the_map() -> None:
 
 
 def test_a_map_fits_its_rules() -> None:
-    rule = {
-        "ruleId": 1,
-        "ruleState": "PAUSE",
-        "groupingKeyNames": ["payeeId"],
-        "aggregatorFunctionType": "COUNT",
-        "limitOperatorType": ">",
-        "limit": "map('limits', 7)",
-        "windowMinutes": 1,
-    }
+    rule = count_rule(ruleState="PAUSE", limitOperatorType=">", limit="map('limits', 7)", windowMinutes=1)
     assert _maps(rule)[0] == [0]
     assert _maps(LIMITS, rule, {**TEXTS, "mapName": "limits"}, {"mapName": "limits", "mapOperation": "DELETE"})[0] == [
         2,

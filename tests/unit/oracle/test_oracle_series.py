@@ -6,20 +6,12 @@ from typing import Any
 
 from tests.support import oracle
 from tests.support.conformance import load_schema
+from tests.support.rules import count_rule
 
 SCHEMA = load_schema("third_edition")
 START_MS = 1_700_006_400_000  # a midnight, 2023-11-15
 DAY_MS = 86_400_000
-RULE: dict[str, Any] = {
-    "ruleId": 1,
-    "ruleState": "ACTIVE",
-    "groupingKeyNames": ["payeeId"],
-    "aggregatorFunctionType": "COUNT",
-    "limitOperatorType": ">=",
-    "limit": 1,
-    "windowMinutes": 43_200,
-    "resolutionSeconds": 3600,
-}
+RULE: dict[str, Any] = count_rule(limit=1, windowMinutes=43_200, resolutionSeconds=3600)
 
 
 def _paid(day: int, number: int) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from fraud_rules.stream.driver.progress import BatchOutputs
 from fraud_rules.stream.pins import NO_PIN
 from fraud_rules.stream.worker.field_figures import MOST_TEXTS, nulls_of, texts_of
 from fraud_rules.stream.worker.wire import SideOutput, UnreadableRecord
-from tests.support.rules import SCHEMA
+from tests.support.rules import SCHEMA, count_rule
 
 NO_RULES = RuleTimeline([]).latest
 NOW_MS = 480_000 * HOUR_MS + 1_000
@@ -113,10 +113,7 @@ def test_a_start_continues_the_hour_and_counts_the_batches_that_no_record_has() 
 
 def test_an_hour_has_the_figures_of_each_rule_in_force() -> None:
     documents = [
-        {
-            "ruleId": rule_id, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "limit": 1,
-            "aggregatorFunctionType": "COUNT", "limitOperatorType": ">=", "windowMinutes": 1,
-        }
+        count_rule(rule_id, limit=1, windowMinutes=1)
         for rule_id in (5, 6)
     ]  # fmt: skip
     entries = [read_entry(at, 0, json.dumps(each).encode(), SCHEMA, RuleLimits()) for at, each in enumerate(documents)]

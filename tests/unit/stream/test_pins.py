@@ -22,17 +22,9 @@ from fraud_rules.runtime.zones_release import zones_release
 from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.driver.rule_pinning import RulePinner
 from fraud_rules.stream.pins import NO_PIN, Pin
+from tests.support.rules import sum_rule
 
-RULE: Mapping[str, Any] = {
-    "ruleId": 1,
-    "ruleState": "ACTIVE",
-    "groupingKeyNames": ["payeeId"],
-    "aggregateFieldName": "paymentAmount",
-    "aggregatorFunctionType": "SUM",
-    "limitOperatorType": ">",
-    "limit": 10,
-    "windowMinutes": 20,
-}
+RULE: Mapping[str, Any] = sum_rule(limit=10, windowMinutes=20)
 
 
 @dataclass

@@ -21,6 +21,7 @@ from fraud_rules.stream.driver.rule_pinning import warm_ups_after
 from fraud_rules.stream.driver.warm_ups import WarmUpWatch
 from fraud_rules.stream.pins import NO_PIN, Pin
 from tests.support.conformance import load_schema
+from tests.support.rules import count_rule
 
 SCHEMA, LIMITS = load_schema("default"), RuleLimits()
 WARM: Final[Mapping[str, Any]] = {"warmUp": True}
@@ -29,16 +30,7 @@ DELETE = {"ruleId": 1, "ruleState": "DELETE"}
 
 
 def rule(rule_id: int = 1, minutes: int = 60, **members: Any) -> dict[str, Any]:
-    return {
-        "ruleId": rule_id,
-        "ruleState": "ACTIVE",
-        "groupingKeyNames": ["payeeId"],
-        "aggregatorFunctionType": "COUNT",
-        "limitOperatorType": ">",
-        "limit": 3,
-        "windowMinutes": minutes,
-        **members,
-    }
+    return count_rule(rule_id, **{"limit": 3, "windowMinutes": minutes, **members})
 
 
 def timeline_of(documents: Sequence[Mapping[str, Any]]) -> RuleTimeline:

@@ -30,6 +30,8 @@ from fraud_rules.stream.channel import ChannelAddress
 from fraud_rules.stream.driver.channel_server import ChannelServer, serve_channel
 from fraud_rules.stream.work import BatchWatch, TasksProgress, WorkReport, default_report, work_file, work_lines
 from fraud_rules.stream.worker.driver_link import TaskWork
+from tests.support.records.payments import sample_payment
+from tests.support.rules import sum_rule
 from tests.support.waiting import until
 
 
@@ -195,18 +197,12 @@ class Counted:
 
 def test_an_engine_reports_while_it_evaluates_and_while_it_restores() -> None:
     schema, settings = TransactionSchema.load(Project.find().config / "schema.yaml"), DetectorSettings(key_groups=1)
-    rule = {
-        "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregateFieldName": "paymentAmount",
-        "aggregatorFunctionType": "SUM", "limitOperatorType": ">", "limit": 10, "windowMinutes": 60,
-    }  # fmt: skip
+    rule = sum_rule(limit=10, windowMinutes=60)
     timeline = RuleTimeline([read_entry(0, 1, json.dumps(rule).encode(), schema, settings.limits)], 1)
     n = 5_000
     values: list[bytes | None] = [
         json.dumps(
-            {
-                "transactionId": i, "eventTime": 1_000 + i, "payeeId": i % 9, "beneficiaryId": 1, "paymentAmount": "1",
-                "paymentType": "CSH", "ingestionTimestamp": 1,
-            }
+            sample_payment(i, 1_000 + i, payeeId=i % 9, paymentAmount="1", ingestionTimestamp=1)
         ).encode()
         for i in range(n)
     ]  # fmt: skip

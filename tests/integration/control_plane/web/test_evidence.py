@@ -15,19 +15,11 @@ from fraud_rules.runtime import clock
 from tests.support.control_plane.alerts import alert_json
 from tests.support.control_plane.web.server import RULE
 from tests.support.kafka.own_topics import OwnTopics
+from tests.support.records.payments import sample_payment
 
 
 def payment(number: int, event_ms: int, payer: int = 7, kind: str = "CSH") -> bytes:
-    return json.dumps(
-        {
-            "transactionId": number,
-            "eventTime": event_ms,
-            "payeeId": payer,
-            "beneficiaryId": 1,
-            "paymentAmount": 5,
-            "paymentType": kind,
-        }
-    ).encode()
+    return json.dumps(sample_payment(number, event_ms, payeeId=payer, paymentAmount=5, paymentType=kind)).encode()
 
 
 def test_evidence_has_the_counted_transactions_and_no_others(topics: OwnTopics, project: Project) -> None:

@@ -15,6 +15,8 @@ from fraud_rules.replay.recording import RecordedTransaction
 from fraud_rules.replay.replay import Replay
 from fraud_rules.stream.driver.progress import BatchOutputs, RunTotals
 from tests.support.conformance import load_schema
+from tests.support.records.payments import sample_payment
+from tests.support.rules import count_rule
 from tests.support.streams.generated import START_MS
 
 SCHEMA = load_schema("default")
@@ -25,10 +27,7 @@ CLEAR = {"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"}
 
 
 def counting(rule_id: int, field: str, days: int = 1) -> dict[str, Any]:
-    return {
-        "ruleId": rule_id, "ruleState": "ACTIVE", "groupingKeyNames": [field], "aggregatorFunctionType": "COUNT",
-        "limitOperatorType": ">", "limit": 10**6, "windowMinutes": days * 1_440,
-    }  # fmt: skip
+    return count_rule(rule_id, groupingKeyNames=[field], limitOperatorType=">", limit=10**6, windowMinutes=days * 1_440)
 
 
 def minutes(last: int, changes: Mapping[int, list[dict[str, Any]]]) -> Iterator[tuple[int, KeyGroupOutput, Replay]]:
@@ -42,14 +41,7 @@ def minutes(last: int, changes: Mapping[int, list[dict[str, Any]]]) -> Iterator[
             versions += 1
         timeline = timeline.extended(entries)
         assert all(entry.change for entry in timeline.entries)
-        paid = {
-            "transactionId": minute,
-            "eventTime": at_ms,
-            "payeeId": 1,
-            "beneficiaryId": 2,
-            "paymentAmount": "1",
-            "paymentType": "CSH",
-        }
+        paid = sample_payment(minute, at_ms, beneficiaryId=2, paymentAmount="1")
         record_of = RecordedTransaction(at_ms, 0, minute, json.dumps(paid).encode())
         yield minute, run.evaluate([record_of], timeline, 0).outputs[0], run
 
