@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -20,6 +19,7 @@ from fraud_rules.runtime.clock import now_ms
 from tests.support.conformance import load_schema
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
+from tests.support.records.progress import progress_record
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -39,8 +39,7 @@ class Past:
         produce(self.topics.bootstrap, self.topics.names.transactions, [b"%d" % sum(self._ends)], partition)
         self._ends[partition] += 1
         ends = {self.topics.names.transactions: {str(p): end for p, end in enumerate(self._ends)}}
-        document = {"queryId": query_id, "batchId": batch_id, "endOffsets": ends, "rulesEnd": rules_end, **members}
-        record = msgspec.json.encode(document)
+        record = progress_record(batch_id, ends, queryId=query_id, rulesEnd=rules_end, **members)
         produce(self.topics.bootstrap, self.topics.names.detector_progress, [record], key=b"detector")
 
     def history(self, at: tuple[str, int] | None = None, need: HistoryNeed | None = None) -> History:
@@ -86,10 +85,8 @@ def test_a_checkpoint_without_state_starts_a_history(past: Past) -> None:
 
 
 def test_a_recording_begins_with_the_last_checkpoint_without_state(past: Past) -> None:
-    counts = ("rows", "quarantined", "alerts", "shadowAlerts", "late", "duplicates", "rulesInForce", "retainedEvents")
-    members: dict[str, Any] = {**dict.fromkeys(counts, 0), "rulesRefused": []}
     for query_id, batch_id in (("a", 0), ("a", 1), ("b", 0), ("b", 1)):
-        past.batch(query_id, batch_id, **members)
+        past.batch(query_id, batch_id)
     recording = record_run(past.topics.kafka, past.settings, load_schema("default"))
     assert [dict(each.ends) for each in recording.batches] == [{0: 2, 1: 1}, {0: 2, 1: 2}]
     assert [each.value for each in recording.transactions] == [b"2", b"3"]

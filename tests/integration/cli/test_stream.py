@@ -24,6 +24,7 @@ from tests.support.kafka.records import produce
 from tests.support.kafka.timed_topics import date_by_producer
 from tests.support.processes.ends import await_end
 from tests.support.processes.fraud_command import fraud
+from tests.support.records.progress import progress_record
 from tests.support.rules import count_rule
 from tests.support.waiting import until
 
@@ -37,13 +38,8 @@ def payment(transaction_id: int) -> bytes:
 
 
 def progress(topics: OwnTopics, batch_id: int, ends: dict[str, int], rules_end: int, **members: Any) -> bytes:
-    return json.dumps(
-        {
-            "queryId": "q1", "batchId": batch_id, "endOffsets": {topics.names.transactions: ends},
-            "rulesEnd": rules_end, "rulesRefused": [], "rows": 4, "quarantined": 0, "alerts": 0, "shadowAlerts": 0,
-            "late": 0, "duplicates": 0, "lag": 0, "rulesInForce": 1, "retainedEvents": 4, "previous": None, **members,
-        }
-    ).encode()  # fmt: skip
+    counts = {"rows": 4, "lag": 0, "rulesInForce": 1, "retainedEvents": 4}
+    return progress_record(batch_id, {topics.names.transactions: ends}, rulesEnd=rules_end, **{**counts, **members})
 
 
 def report(topics: OwnTopics, *records: bytes) -> None:

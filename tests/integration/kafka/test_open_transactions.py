@@ -31,6 +31,7 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.kafka.timed_topics import date_by_producer
 from tests.support.processes.fraud_command import fraud
+from tests.support.records.progress import progress_record
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -74,12 +75,8 @@ def settings(topics: OwnTopics) -> DetectorSettings:
     name = topics.names.transactions
     date_by_producer(topics, name)
     produce(topics.bootstrap, name, [b"{}"] * READ, at_ms=now_ms() - 90_000)
-    progress = {
-        "queryId": "q", "batchId": 7, "endOffsets": {name: {"0": READ}}, "rulesEnd": 0, "rulesRefused": [], "rows": 5,
-        "quarantined": 0, "alerts": 0, "shadowAlerts": 0, "late": 0, "duplicates": 0, "rulesInForce": 0,
-        "retainedEvents": 0,
-    }  # fmt: skip
-    produce(topics.bootstrap, topics.names.detector_progress, [json.dumps(progress).encode()], key=b"detector")
+    progress = progress_record(7, {name: {"0": READ}}, rows=5)
+    produce(topics.bootstrap, topics.names.detector_progress, [progress], key=b"detector")
     return DetectorSettings(detector="detector", topics=topics.names)
 
 

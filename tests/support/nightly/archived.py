@@ -22,6 +22,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.replay.recording import RecordedWarmUp, Recording
+from tests.support.records.progress import progress_record
 
 TRANSACTIONS = "transactions"
 QUERY = "query"
@@ -171,11 +172,6 @@ def _last_append_ms(recording: Recording, ends: Mapping[str, int]) -> int:
 def _progress(
     number: int, ends: Mapping[str, int], pin: int, refused: Sequence[int], warm_ups: Sequence[RecordedWarmUp] = ()
 ) -> bytes:
-    return json.dumps(
-        {
-            "queryId": QUERY, "batchId": number, "endOffsets": {TRANSACTIONS: dict(ends)}, "rulesEnd": pin,
-            "rulesRefused": list(refused), "rows": 0, "quarantined": 0, "alerts": 0, "shadowAlerts": 0, "late": 0,
-            "duplicates": 0, "rulesInForce": 0, "retainedEvents": 0,
-            "warmUps": [{"version": each.version, "offset": 0, "digest": "", "ends": each.ends} for each in warm_ups],
-        }
-    ).encode()  # fmt: skip
+    joined = [{"version": each.version, "offset": 0, "digest": "", "ends": each.ends} for each in warm_ups]
+    members = {"queryId": QUERY, "rulesEnd": pin, "rulesRefused": list(refused), "warmUps": joined}
+    return progress_record(number, {TRANSACTIONS: dict(ends)}, **members)

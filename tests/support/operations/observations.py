@@ -12,6 +12,7 @@ from fraud_rules.deploy.intent import Intent, IntentKind, IntentLog, IntentRecor
 from fraud_rules.deploy.release import Release
 from fraud_rules.logs.detector_status import BatchProgress, TrafficCounts
 from fraud_rules.model.open_transaction import OpenTransaction
+from tests.support.records.progress import batch_progress
 
 DETECTOR = "detector"
 NOW_MS = 1_790_000_000_000
@@ -168,19 +169,4 @@ def running(**members: Any) -> World:
 
 def progress(lag: int = 0) -> BatchProgress:
     """A batch without records."""
-    return BatchProgress(
-        query_id="query",
-        batch_id=7,
-        end_offsets={},
-        rules_end=0,
-        rules_rejected=[],
-        rows=0,
-        quarantined=0,
-        alerts=0,
-        shadow_alerts=0,
-        late=0,
-        duplicates=0,
-        rules_in_force=0,
-        retained_events=0,
-        lag=lag,
-    )
+    return batch_progress(7, {}, query_id="query", lag=lag)

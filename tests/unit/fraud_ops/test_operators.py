@@ -46,16 +46,14 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.kafka.topic_files import name_topics
 from tests.support.places import has_file_store
+from tests.support.records.progress import progress_record
 
 TOPIC_ROLES = (
     "alarms", "detector_attempts", "detector_intents", "detector_marker", "detector_progress", "detector_state",
     "rule_operations", "rules", "transactions",
 )  # fmt: skip
 DETECTOR = "detector"
-PROGRESS = {
-    "queryId": "query", "batchId": 12, "endOffsets": {}, "rulesEnd": 0, "rulesRefused": [], "rows": 0, "quarantined": 0,
-    "alerts": 0, "shadowAlerts": 0, "late": 0, "duplicates": 0, "rulesInForce": 0, "retainedEvents": 0,
-}  # fmt: skip
+PROGRESS = progress_record(12, {}, queryId="query")
 
 
 class Events(list[Any]):
@@ -377,7 +375,7 @@ def test_the_restore_drill_reports_what_the_check_of_the_checkpoint_shows(home: 
     settings = FraudDetectorHook().settings
     marker = Marker("query", 12, {}, Pin(12, 0), state=new_position(topics.kafka, settings))
     for topic, record in (
-        (topics.names.detector_progress, json.dumps(PROGRESS).encode()),
+        (topics.names.detector_progress, PROGRESS),
         (topics.names.detector_marker, marker.encode()),
     ):
         produce(topics.bootstrap, topic, [record], key=DETECTOR.encode())
@@ -394,8 +392,7 @@ def test_the_restore_drill_reports_what_the_check_of_the_checkpoint_shows(home: 
 
 
 def test_a_drill_that_cannot_restore_the_state_fails_by_name(home: Path, topics: OwnTopics) -> None:
-    record = json.dumps(PROGRESS).encode()
-    produce(topics.bootstrap, topics.names.detector_progress, [record], key=DETECTOR.encode())
+    produce(topics.bootstrap, topics.names.detector_progress, [PROGRESS], key=DETECTOR.encode())
     await_settled(topics.kafka, [topics.names.detector_progress])
     with pytest.raises(AirflowFailException, match=r"StateDamaged: .* has written no state yet"):
         RestoreDrillOperator(task_id="drill").execute(Run().context)

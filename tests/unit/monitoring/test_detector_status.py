@@ -14,17 +14,15 @@ from fraud_rules.logs.detector_status import (
     detector_status,
     rejected_versions,
 )
+from tests.support.records.progress import batch_progress
 
 TICK_MS = 10_000
 
 
 def progress(batch_id: int, rows: int = 100, p50_ms: int | None = 200) -> BatchProgress:
     before = BatchLatency(batch_id - 1, rows, 5, 150, 20, p50_ms, None if p50_ms is None else 2 * p50_ms)
-    return BatchProgress(
-        query_id="q", batch_id=batch_id, end_offsets={"transactions": {"0": 5, "1": 7}}, rules_end=3, rules_rejected=[],
-        rows=rows, quarantined=0, alerts=0, shadow_alerts=0, late=0, duplicates=0, rules_in_force=7, retained_events=9,
-        lag=4, previous=before,
-    )  # fmt: skip
+    members = {"rules_end": 3, "rows": rows, "rules_in_force": 7, "retained_events": 9, "lag": 4, "previous": before}
+    return batch_progress(batch_id, {"transactions": {"0": 5, "1": 7}}, **members)
 
 
 def test_nothing_reported_is_no_status() -> None:

@@ -9,6 +9,7 @@ from fraud_rules.deploy.release import Release
 from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.monitoring.liveness import Liveness, PartitionEnds, Severity, liveness, starts_since
+from tests.support.records.progress import batch_progress
 
 TICK_MS = 10_000
 SINCE_MS = 1_795_350_418_000  # 2026-11-22 12:26:58 UTC
@@ -16,11 +17,8 @@ TOPIC = "transactions"
 
 
 def progress(**ends: int) -> BatchProgress:
-    return BatchProgress(
-        query_id="q", batch_id=4, end_offsets={TOPIC: {each[1:]: end for each, end in ends.items()}}, rules_end=3,
-        rules_rejected=[], rows=9, quarantined=0, alerts=0, shadow_alerts=0, late=0, duplicates=0, rules_in_force=7,
-        retained_events=9, lag=126,
-    )  # fmt: skip
+    read = {TOPIC: {each[1:]: end for each, end in ends.items()}}
+    return batch_progress(4, read, rules_end=3, rows=9, rules_in_force=7, retained_events=9, lag=126)
 
 
 def liveness_after(age_s: float, waiting: int, *, overdue: bool | None = None, starts: int = 0) -> Liveness:

@@ -12,6 +12,7 @@ from tests.support.control_plane.alerts import alert_json
 from tests.support.control_plane.hostile import HOSTILE
 from tests.support.control_plane.web.server import Server
 from tests.support.kafka.records import produce
+from tests.support.records.progress import progress_document
 from tests.support.waiting import until
 
 HUGE = 10**30
@@ -22,11 +23,7 @@ LATE = {
     "latenessMs": 700,
     "groupings": [{"fields": ["payeeId"], "latenessMs": 700}],
 }
-PROGRESS: dict[str, Any] = {
-    "queryId": "q", "batchId": 7, "endOffsets": {"transactions": {"0": 5}}, "rulesEnd": 0, "rulesRefused": [],
-    "rows": 3, "quarantined": 0, "alerts": 0, "shadowAlerts": 0, "late": 0, "duplicates": 0, "rulesInForce": 1,
-    "retainedEvents": 3,
-}  # fmt: skip
+PROGRESS = progress_document(7, {"transactions": {"0": 5}}, rows=3, rulesInForce=1, retainedEvents=3)
 
 
 def records(*documents: Any) -> list[bytes | None]:

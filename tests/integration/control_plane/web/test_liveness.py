@@ -8,19 +8,14 @@ from typing import Any
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.web.server import Server
 from tests.support.kafka.records import produce
+from tests.support.records.progress import progress_record
 from tests.support.waiting import until
 
 
 def write_batch(server: Server, ends: dict[str, int]) -> None:
     """The record of a batch that ended now, as the detector writes it."""
     names = server.topics.names
-    record = json.dumps(
-        {
-            "queryId": "q1", "batchId": 7, "endOffsets": {names.transactions: ends}, "rulesEnd": 0, "rulesRefused": [],
-            "rows": 4, "quarantined": 0, "alerts": 0, "shadowAlerts": 0, "late": 0, "duplicates": 0, "lag": 126,
-            "rulesInForce": 1, "retainedEvents": 4, "previous": None,
-        }
-    ).encode()  # fmt: skip
+    record = progress_record(7, {names.transactions: ends}, rows=4, lag=126, rulesInForce=1, retainedEvents=4)
     key = f"{server.topics.prefix}detector".encode()
     produce(server.topics.bootstrap, names.detector_progress, [record], key=key)
 
