@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -93,18 +93,18 @@ def alert_id(number: int) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def document(number: int, append_ms: int) -> bytes:
-    """The alert as its topic has it."""
+def document(number: int, append_ms: int, violated: Mapping[str, Any] | None = None) -> bytes:
+    """The alert as its topic has it. `violated` is the document of its rule."""
     rule_id, key = _rule_id(number), _key(number)
+    violated = violated or {"ruleId": rule_id, "name": f"Payments of one payer, {rule_id}", "severity": "HIGH"}
     event = {
         "transactionId": number, "eventTime": append_ms, **key, "paymentAmount": _amount(number), "paymentType": "CSH"
     }  # fmt: skip
     alert = {
         "alertId": alert_id(number), "ruleId": rule_id, "ruleVersion": 3, "shadow": False,
-        "violatedRule": {"ruleId": rule_id, "name": f"Payments of one payer, {rule_id}", "severity": "HIGH"},
-        "key": key, "triggeringValue": "123.45", "triggeringEvent": event, "windowStart": append_ms - 1_200_000,
-        "windowEnd": append_ms, "windowCount": 17, "windowComplete": True, "suppressed": 0, "eventTime": append_ms,
-        "ingestionTime": append_ms, "detectionTime": append_ms,
+        "violatedRule": violated, "key": key, "triggeringValue": "123.45", "triggeringEvent": event,
+        "windowStart": append_ms - 1_200_000, "windowEnd": append_ms, "windowCount": 17, "windowComplete": True,
+        "suppressed": 0, "eventTime": append_ms, "ingestionTime": append_ms, "detectionTime": append_ms,
     }  # fmt: skip
     return json.dumps(alert).encode()
 

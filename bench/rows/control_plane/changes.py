@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from functools import partial
 
@@ -14,6 +13,7 @@ from confluent_kafka import Producer
 from bench.control_site import ControlSite
 from bench.detector import command, next_line
 from bench.figures import Figure, Rows, Scale, at_least, at_most
+from bench.inputs.full_store import RULES, document
 from bench.inputs.rulesets import CANARY_ID, PAIR, Document, many, rule
 from bench.lab import Lab, Session
 from bench.meters.watching import quantile
@@ -138,29 +138,9 @@ def alert_documents(count: int) -> Iterator[bytes]:
     """Alerts in the detector's format, of fifty rules, so that no rule floods."""
     now_ms = clock.now_ms()
     for n in range(count):
-        rule_id = n % 50 + 1
-        document = dict(rule(rule_id, PAIR, "SUM", 100, name=f"Payments of one payer, {rule_id}", severity="HIGH"))
-        key = {"payeeId": 1_000 + n % 2_000, "beneficiaryId": 100_000 + n % 5_000}
-        event = {"transactionId": n, "eventTime": now_ms, **key, "paymentAmount": 12.34, "paymentType": "CSH"}
-        alert = {
-            "alertId": str(uuid.uuid4()),
-            "ruleId": rule_id,
-            "ruleVersion": 3,
-            "shadow": False,
-            "violatedRule": document,
-            "key": key,
-            "triggeringValue": "123.45",
-            "triggeringEvent": event,
-            "windowStart": now_ms - 1_200_000,
-            "windowEnd": now_ms,
-            "windowCount": 17,
-            "windowComplete": True,
-            "suppressed": 0,
-            "eventTime": now_ms,
-            "ingestionTime": now_ms,
-            "detectionTime": now_ms,
-        }
-        yield json.dumps(alert, separators=(",", ":")).encode()
+        rule_id = n % RULES + 1
+        violated = rule(rule_id, PAIR, "SUM", 100, name=f"Payments of one payer, {rule_id}", severity="HIGH")
+        yield document(n, now_ms, violated)
 
 
 def _quantiles(name: str, times: list[float]) -> dict[str, float]:

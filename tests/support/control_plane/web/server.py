@@ -28,17 +28,11 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.scene import REASON
+from tests.support.control_plane.scene import RULE as SCENE_RULE
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 
-RULE: dict[str, Any] = {
-    "groupingKeyNames": ["payeeId"],
-    "aggregateFieldName": "paymentAmount",
-    "aggregatorFunctionType": "SUM",
-    "limitOperatorType": ">",
-    "limit": 20,
-    "windowMinutes": 20,
-}
+RULE: dict[str, Any] = {**SCENE_RULE, "groupingKeyNames": ["payeeId"]}
 
 
 @dataclass(frozen=True, slots=True)
