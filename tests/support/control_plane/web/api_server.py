@@ -97,7 +97,7 @@ def api_server(
     broker: Broker,
     project: Project,
     folder: Path,
-    prepare: Callable[[LocalAirflow], None] | None = None,
+    prepare: Callable[[LocalAirflow], None] = lambda _: None,
     **settings: str,
 ) -> Iterator[ApiServer]:
     """A ready API server with these settings of Airflow's. `admin` and `anna` may log in. `prepare` is called as soon
