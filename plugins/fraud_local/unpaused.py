@@ -55,7 +55,7 @@ class Unpausing(BackgroundWork):
         while self._waiting and not self._stop.is_set():
             try:
                 self._unpause_all()
-            except httpx.HTTPError as error:  # Airflow is starting, or has not read the DAG
+            except (httpx.HTTPError, ValueError, KeyError) as error:  # Airflow is starting, or has not read the DAG
                 self._fault = str(error)
                 if time.monotonic() > deadline_s:
                     self._failed = True

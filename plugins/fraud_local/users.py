@@ -48,5 +48,5 @@ class LocalUsers:
         """Whether the control plane answers the administrator."""
         try:
             return self.send("GET", f"{API}/rules").is_success
-        except httpx.HTTPError:
+        except (httpx.HTTPError, ValueError, KeyError):  # it is starting
             return False

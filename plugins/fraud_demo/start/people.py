@@ -48,7 +48,7 @@ class DemoPeople(BackgroundWork):
             try:
                 steps[0]()
                 del steps[0]
-            except httpx.HTTPError as error:  # Airflow is starting, or a rule is not stored yet
+            except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:  # it starts, or a rule is not there
                 fault = str(error)
         if steps and not self._stop.is_set():
             self._report(f"the users {describe_people()} are not complete: {fault}")
