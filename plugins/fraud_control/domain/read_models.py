@@ -33,7 +33,7 @@ __all__ = [
     "Document",
     "DriftDifference",
     "DriftSide",
-    "DriftedList",
+    "DriftedCollection",
     "EpochMs",
     "Evidence",
     "ImportEffect",
@@ -391,7 +391,7 @@ class DriftDifference(ReadModel):
     log: DriftSide | None
 
 
-class DriftedList(ReadModel):
+class DriftedCollection(ReadModel):
     """A list in the store or in the rule log, with the SHA-256 of its values as sorted JSON, in hex."""
 
     version: int
@@ -407,8 +407,8 @@ class ListDifference(ReadModel):
     """A list that differs between the store and the rule log."""
 
     list_name: str
-    store: DriftedList | None
-    log: DriftedList | None
+    store: DriftedCollection | None
+    log: DriftedCollection | None
 
 
 @dataclass(frozen=True, slots=True)

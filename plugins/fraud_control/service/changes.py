@@ -15,9 +15,9 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleChanged
 from fraud_control.domain.rule_input import RuleReader
 from fraud_control.service.audit import AuditChain, AuditRecord
+from fraud_control.service.collections.in_work import CollectionsInWork
+from fraud_control.service.collections.values import CollectionContents
 from fraud_control.service.items.heads import in_use
-from fraud_control.service.lists.in_work import ListsInWork
-from fraud_control.service.lists.values import ListContents
 from fraud_control.service.rules.approved_content import SeedContents, no_seeds
 from fraud_control.settings import ControlPlaneSettings
 from fraud_control.store.models import AuditEntry, ItemHead, OutboxRow
@@ -39,12 +39,12 @@ class UnitOfWork:
     settings: ControlPlaneSettings
     reader: RuleReader
     now_ms: int
-    contents: ListContents
+    contents: CollectionContents
     seeds: SeedContents = no_seeds
     changed: list[RuleChanged] = field(default_factory=list)
     requested_parts: frozenset[str] | None = None
     program: str | None = None
-    lists: ListsInWork = field(init=False)
+    collections: CollectionsInWork = field(init=False)
     _chain: AuditChain = field(init=False)
     _outbox: tuple[int, int] | None = field(init=False, default=None)
     _in_use: int | None = field(init=False, default=None)
@@ -52,7 +52,7 @@ class UnitOfWork:
 
     def __post_init__(self) -> None:
         self._chain = AuditChain(self.session)
-        self.lists = ListsInWork(self.session, self.contents)
+        self.collections = CollectionsInWork(self.session, self.contents)
 
     def head(self, item: ItemName) -> ItemHead | None:
         """The head of an item, which may be deleted; None for an item that never existed. It is read only once: the
@@ -136,7 +136,7 @@ class UnitOfWork:
             self.session.expire_all()  # a row that was inserted and read again in the savepoint would stay otherwise
             self._chain.end, self._outbox, self._in_use, reported = before
             del self.changed[reported:]
-            self.lists.forget()
+            self.collections.forget()
             self._heads.clear()
             self.requested_parts = None
             raise

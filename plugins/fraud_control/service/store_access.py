@@ -15,7 +15,7 @@ from fraud_control.domain.roles import Actor
 from fraud_control.domain.rule_input import RuleReader
 from fraud_control.service.bindings import check_name
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.lists.values import ListContents
+from fraud_control.service.collections.values import CollectionContents
 from fraud_control.service.rules.approved_content import SeedContents, no_seeds
 from fraud_control.settings import ControlPlaneSettings
 from fraud_control.store.database import Database
@@ -46,11 +46,11 @@ class StoreAccess:
     reader: RuleReader
     clock_ms: Callable[[], int]
     seeds: SeedContents = no_seeds
-    contents: ListContents = field(init=False)
+    contents: CollectionContents = field(init=False)
     _listeners: list[Callable[[RuleChanged], None]] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "contents", ListContents(self.reader.limits))
+        object.__setattr__(self, "contents", CollectionContents(self.reader.limits))
 
     def listen(self, listener: Callable[[RuleChanged], None]) -> None:
         """Call `listener` after each change of a user, in the thread that saved it. It must return at once."""

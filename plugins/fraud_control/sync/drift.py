@@ -18,10 +18,10 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.item import NO_ITEM, ItemName
-from fraud_control.domain.read_models import DriftedList, DriftSide
+from fraud_control.domain.read_models import DriftedCollection, DriftSide
+from fraud_control.service.collections.values import CollectionContents
 from fraud_control.service.items.kind import Kind, Side
 from fraud_control.service.items.kinds import KINDS
-from fraud_control.service.lists.values import ListContents
 from fraud_control.store.database import Database
 from fraud_control.store.models import OutboxRow, PositionRow
 from fraud_control.sync.mirror import NAME
@@ -46,7 +46,7 @@ class StoreSide:
     """
 
     items: Mapping[str, Mapping[str, Side]]
-    contents: ListContents
+    contents: CollectionContents
     position: int
     reached: int
     own: frozenset[int]
@@ -61,8 +61,8 @@ class ItemDifference:
     """An item that differs between the store and the rule log; None where it is not in force."""
 
     item: ItemName
-    store: DriftSide | DriftedList | None
-    log: DriftSide | DriftedList | None
+    store: DriftSide | DriftedCollection | None
+    log: DriftSide | DriftedCollection | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class DriftCheck:
         self._kafka = kafka
         self._topic = topic
         self._log = RuleLog(self._records, schema, limits)
-        self._contents = ListContents(limits)
+        self._contents = CollectionContents(limits)
 
     def read(self) -> DriftReport:
         """Compare store and log now. Raises BrokerUnavailable, Unavailable."""
@@ -130,7 +130,7 @@ class DriftCheck:
             return list(reader.read(start, end))
 
 
-def store_side(session: Session, contents: ListContents) -> StoreSide:
+def store_side(session: Session, contents: CollectionContents) -> StoreSide:
     """Read the items and the progress of the store in one transaction."""
     row = session.get(PositionRow, NAME)
     position = 0 if row is None else row.offset
@@ -171,7 +171,7 @@ def _differences(
             yield ItemDifference(item, *(None if each is None else kind.shown(each) for each in (ours, theirs)))
 
 
-def _equal(kind: Kind[Any], contents: ListContents, ours: Side, theirs: Side) -> bool:
+def _equal(kind: Kind[Any], contents: CollectionContents, ours: Side, theirs: Side) -> bool:
     return ours.version == theirs.version and kind.equal(contents, ours.content, theirs.content)
 
 

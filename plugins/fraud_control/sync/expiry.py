@@ -12,8 +12,8 @@ from functools import partial
 from typing import Final
 
 from fraud_control.domain.read_models import RuleChanged
-from fraud_control.service.lists.expiries import due_values
-from fraud_control.service.lists.expiry import remove_expired
+from fraud_control.service.collections.expiries import due_values
+from fraud_control.service.collections.expiry import remove_expired
 from fraud_control.service.store_access import StoreAccess
 from fraud_rules.runtime.retry import RepeatedWork
 

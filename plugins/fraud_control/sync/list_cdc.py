@@ -19,12 +19,12 @@ import msgspec
 from fraud_control.domain.item import ItemName
 from fraud_control.domain.roles import system_author
 from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.collections import content as lists
+from fraud_control.service.collections.content import CollectionContent
+from fraud_control.service.collections.expiries import expiries_of
+from fraud_control.service.collections.faults import check_change
 from fraud_control.service.items.kind import NewRevision
 from fraud_control.service.items.saving import save
-from fraud_control.service.lists import content as lists
-from fraud_control.service.lists.content import ListContent
-from fraud_control.service.lists.expiries import expiries_of
-from fraud_control.service.lists.faults import check_change
 from fraud_control.sync.table_columns import UNCHANGED, members_in, plain_name
 from fraud_rules.codec.rules.collections.lists import read_list_change
 from fraud_rules.errors import Reason, RuleRejected
@@ -122,7 +122,7 @@ def _apply(work: UnitOfWork, steps: Sequence[_Step], source: str) -> None:
     change = _change(work, first.operation, values, first.members, source)
     check_change(work, change)
     new = NewRevision(
-        ListContent(change, first.expires_at_ms), system_author(source), "cdc.list", "from the table of lists",
+        CollectionContent(change, first.expires_at_ms), system_author(source), "cdc.list", "from the table of lists",
         source=source, detail={"offset": first.offset},
     )  # fmt: skip
     save(work, lists, head, new)
@@ -130,7 +130,7 @@ def _apply(work: UnitOfWork, steps: Sequence[_Step], source: str) -> None:
 
 def _changed_values(work: UnitOfWork, change: ListChange, step: _Step) -> list[ListValue]:
     """The values that the step changes: a table sends all its rows again at a snapshot."""
-    current, values = work.lists.current(change.name), change.values()
+    current, values = work.collections.current(change.name), change.values()
     if current is None:
         return values if step.operation is ListOperation.ADD else []
     if step.operation is ListOperation.REMOVE:

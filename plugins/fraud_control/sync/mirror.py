@@ -82,7 +82,7 @@ def mark_published(work: UnitOfWork, seq: int, offset: int) -> None:
         work.session.execute(update(table).where(table.outbox_seq == seq).values(log_version=offset))
     item = ItemName(marked.kind, marked.item_key)
     if item.kind == LIST:
-        work.lists.forget(item.key)
+        work.collections.forget(item.key)
     work.changed.append(RuleChanged(item.rule_id, marked.revision, item.list_name))
 
 

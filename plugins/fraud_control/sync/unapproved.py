@@ -19,10 +19,10 @@ from fraud_control.domain.canonical import document_of
 from fraud_control.domain.item import LIST, RULE, ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.roles import system_author
+from fraud_control.service.collections.expiry import EXPIRY_AUTHOR
+from fraud_control.service.collections.uses import strongest_state, uses_of
+from fraud_control.service.collections.values import CollectionContents
 from fraud_control.service.items.heads import in_use
-from fraud_control.service.lists.expiry import EXPIRY_AUTHOR
-from fraud_control.service.lists.uses import strongest_state, uses_of
-from fraud_control.service.lists.values import ListContents
 from fraud_control.service.rules.approved_content import content_of
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.database import Database
@@ -120,7 +120,7 @@ def _took_out_of_force(session: Session, head: ItemHead) -> bool:
     return False
 
 
-def _values(session: Session, contents: ListContents, name: str) -> set[int | str]:
+def _values(session: Session, contents: CollectionContents, name: str) -> set[int | str]:
     known = contents.current(session, name)
     return set() if known is None else set(known.values())
 

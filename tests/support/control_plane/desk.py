@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from fraud_control.domain.alert_search import AlertSearch
 from fraud_control.domain.case_models import BulkChange, CaseDetail, CaseSearch
-from fraud_control.domain.list_models import ListImportResult, ListInput, StoredList
+from fraud_control.domain.collection_models import CollectionImportResult, CollectionInput, StoredList
 from fraud_control.domain.program_token import ProgramToken
 from fraud_control.domain.read_models import (
     AuditRow,
@@ -34,11 +34,11 @@ from fraud_control.service.audit import AuditFilter, AuditScan
 from fraud_control.service.cases import bulk, changes, marks
 from fraud_control.service.cases import queries as case_queries
 from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.collections import imports as list_imports
+from fraud_control.service.collections import queries as list_queries
+from fraud_control.service.collections import transitions as list_transitions
 from fraud_control.service.items.approvals import decide
 from fraud_control.service.labels.service import LabelService
-from fraud_control.service.lists import imports as list_imports
-from fraud_control.service.lists import queries as list_queries
-from fraud_control.service.lists import transitions as list_transitions
 from fraud_control.service.notifications.subscriptions import SubscriptionService
 from fraud_control.service.reading.approval_figures import approval_figures
 from fraud_control.service.rules import imports, transitions
@@ -154,16 +154,16 @@ class ListDesk:
         self.export_all = reading(store, list_queries.export_all)
         self.preview = partial(list_queries.preview, store)
 
-    def create(self, actor: Actor, name: str, list_input: ListInput, comment: str = "") -> StoredList:
-        made = list_transitions.parse_new(self.store, actor, name, list_input)
+    def create(self, actor: Actor, name: str, collection_input: CollectionInput, comment: str = "") -> StoredList:
+        made = list_transitions.parse_new(self.store, actor, name, collection_input)
         with self.store.change(actor, comment) as work:
             list_transitions.create(work, actor, made, comment)
         return self.list(name)
 
     def change(
-        self, actor: Actor, name: str, revision: int | None, list_input: ListInput, comment: str = ""
+        self, actor: Actor, name: str, revision: int | None, collection_input: CollectionInput, comment: str = ""
     ) -> StoredList | None:
-        parsed = list_transitions.parse_change(self.store, actor, name, list_input)
+        parsed = list_transitions.parse_change(self.store, actor, name, collection_input)
         with self.store.change(actor, comment) as work:
             head = list_transitions.change(work, actor, parsed, revision, comment)
             deleted = head.deleted
@@ -178,7 +178,7 @@ class ListDesk:
         comment: str = "",
         *,
         dry_run: bool = False,
-    ) -> ListImportResult:
+    ) -> CollectionImportResult:
         return list_imports.import_lists(self.store, actor, content, form, revisions, comment, dry_run=dry_run)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from fraud_control.domain.collection_models import CollectionInput
 from fraud_control.domain.lifecycle import StateName
-from fraud_control.domain.list_models import ListInput
 from fraud_control.store.models import OutboxRow
 from fraud_control.sync.cdc import cdc_intake, members_of
 from fraud_rules.errors import RuleRejected
@@ -290,7 +290,7 @@ def test_a_wrong_row_of_a_list_is_refused_with_every_reason_and_skipped(scene: S
 
 def test_an_edited_list_of_the_table_belongs_to_the_control_plane(scene: Scene) -> None:
     apply_record(scene, envelope("c", listed(1)))
-    scene.service.lists.change(ANN, "mules", None, ListInput(ListOperation.ADD, ("2",)))
+    scene.service.lists.change(ANN, "mules", None, CollectionInput(ListOperation.ADD, ("2",)))
     apply_record(scene, envelope("c", listed(3)), start=5)
     assert refusals(scene) == [["listName: belongs to ui"]]
     assert scene.service.lists.list("mules").size == 2

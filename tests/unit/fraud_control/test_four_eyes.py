@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from fraud_control.domain.collection_models import CollectionInput, StoredList
 from fraud_control.domain.errors import Conflict, Invalid, RefusalCause, RequestRefused
 from fraud_control.domain.lifecycle import StateName
-from fraud_control.domain.list_models import ListInput, StoredList
 from fraud_control.domain.read_models import Approval
 from fraud_control.domain.roles import Actor
 from fraud_control.service.rules.approved_content import content_of
@@ -236,13 +236,13 @@ NAMES_MULES = {"name": "Mules", "limit": 20, "when": "beneficiaryId in list('mul
 @pytest.fixture
 def lists(service: Desk) -> ListDesk:
     """The lists of a service that requires four eyes. Rule 1 is ann's SHADOW rule, which names her list `mules`."""
-    service.lists.create(ANN, "mules", ListInput(ListOperation.SET, ("1",), ListType.LONG))
+    service.lists.create(ANN, "mules", CollectionInput(ListOperation.SET, ("1",), ListType.LONG))
     edit(service, ANN, **NAMES_MULES)
     return service.lists
 
 
 def add(lists: ListDesk, who: Actor, value: int) -> StoredList:
-    changed = lists.change(who, "mules", None, ListInput(ListOperation.ADD, (str(value),)))
+    changed = lists.change(who, "mules", None, CollectionInput(ListOperation.ADD, (str(value),)))
     assert changed is not None
     return changed
 
@@ -275,12 +275,12 @@ def test_a_change_of_a_list_withdraws_the_request_to_activate_a_rule_that_names_
 
 def test_a_change_of_a_list_that_only_a_request_names_withdraws_it(service: Desk) -> None:
     approve(service, PIA, request(service, ANN))
-    service.lists.create(ABE, "safe", ListInput(ListOperation.SET, ("1",), ListType.LONG))
+    service.lists.create(ABE, "safe", CollectionInput(ListOperation.SET, ("1",), ListType.LONG))
     members = {"name": "Mules", "limit": 20, "when": "beneficiaryId not in list('safe')"}
     requested = pending(
         service.edit(PIA, 1, service.rule(1).row.revision, rule_input(**members), comment=REASON).row.pending
     )
-    service.lists.change(ABE, "safe", None, ListInput(ListOperation.ADD, ("2",)))
+    service.lists.change(ABE, "safe", None, CollectionInput(ListOperation.ADD, ("2",)))
     refused_as_changed(service, PAT, requested, "the list safe")
     again = pending(
         service.edit(PIA, 1, service.rule(1).row.revision, rule_input(**members), comment=REASON).row.pending
@@ -304,7 +304,7 @@ def test_the_expiry_of_a_value_keeps_the_request_but_the_approver_reads_it_again
     service: Desk, lists: ListDesk, scene: Scene
 ) -> None:
     until_ms = scene.clock() + 1_000
-    lists.change(ANN, "mules", None, ListInput(ListOperation.ADD, ("9",), expires_at_ms=until_ms))
+    lists.change(ANN, "mules", None, CollectionInput(ListOperation.ADD, ("9",), expires_at_ms=until_ms))
     seen = request(service, ANN)
     scene.clock.now_ms += 2_000
     assert Expiry(scene.store).remove_due() == 1
@@ -341,7 +341,7 @@ def test_a_rollback_to_approved_content_waits_if_a_list_of_the_rule_has_changed_
 
 def test_an_edit_that_names_a_list_counts_its_contributors(service: Desk) -> None:
     approve(service, PIA, request(service, ANN))
-    service.lists.create(PAT, "mules", ListInput(ListOperation.SET, ("1",), ListType.LONG))
+    service.lists.create(PAT, "mules", CollectionInput(ListOperation.SET, ("1",), ListType.LONG))
     edited = pending(
         service.edit(ANN, 1, service.rule(1).row.revision, rule_input(**NAMES_MULES), comment=REASON).row.pending
     )
@@ -362,7 +362,7 @@ def test_an_approved_set_ends_the_part_of_the_contributors_before_it(service: De
     service.change_state(PIA, 1, service.rule(1).row.revision, PAUSE)
     add(lists, PIA, 3)
     asked = lists.change(
-        ANN, "mules", lists.list("mules").revision, ListInput(ListOperation.SET, ("4",)), comment=REASON
+        ANN, "mules", lists.list("mules").revision, CollectionInput(ListOperation.SET, ("4",)), comment=REASON
     )
     assert asked is not None
     approve(service, PAT, pending(asked.pending))
@@ -371,9 +371,9 @@ def test_an_approved_set_ends_the_part_of_the_contributors_before_it(service: De
 
 def test_a_new_list_with_the_name_of_a_deleted_one_has_its_own_contributors(service: Desk) -> None:
     for who in (PAT, ANN):
-        made = service.lists.create(who, "mules", ListInput(ListOperation.SET, ("1",), ListType.LONG))
+        made = service.lists.create(who, "mules", CollectionInput(ListOperation.SET, ("1",), ListType.LONG))
         if who is PAT:
-            service.lists.change(PAT, "mules", made.revision, ListInput(ListOperation.DELETE))
+            service.lists.change(PAT, "mules", made.revision, CollectionInput(ListOperation.DELETE))
     edit(service, ANN, **NAMES_MULES)
     approve(service, PAT, request(service, ANN))
 
@@ -385,10 +385,10 @@ def test_a_request_needs_a_reason(service: Desk) -> None:
     approve(service, PIA, request(service, ANN))
     with pytest.raises(Invalid, match="comment: state the reason"):
         edit(service, ANN, limit=30)
-    service.lists.create(ABE, "mules", ListInput(ListOperation.SET, ("1",), ListType.LONG))
+    service.lists.create(ABE, "mules", CollectionInput(ListOperation.SET, ("1",), ListType.LONG))
     approve(service, PAT, pending(service.edit(ANN, 1, 3, rule_input(**NAMES_MULES), comment=REASON).row.pending))
     with pytest.raises(Invalid, match="comment: state the reason"):
-        service.lists.change(ANN, "mules", None, ListInput(ListOperation.ADD, ("2",)))
+        service.lists.change(ANN, "mules", None, CollectionInput(ListOperation.ADD, ("2",)))
     assert not service.approvals().items
     service.change_state(PAT, 1, service.rule(1).row.revision, PAUSE)  # at once, so without a reason
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fraud_control.domain.collection_models import CollectionInput
 from fraud_control.domain.lifecycle import StateName
-from fraud_control.domain.list_models import ListInput
 from fraud_control.sync.cdc import apply_record
 from fraud_control.sync.unapproved import seed_documents, unapproved_lists, unapproved_rules
 from fraud_rules.codec.rules.collections.files import SeedCollection
@@ -108,7 +108,7 @@ def add(log: MemoryLog, value: int) -> None:
 
 
 def test_a_list_of_an_active_rule_with_a_change_of_another_writer_is_unapproved(scene: Scene, log: MemoryLog) -> None:
-    scene.service.lists.create(ANN, "mules", ListInput(ListOperation.SET, ("1",), ListType.LONG))
+    scene.service.lists.create(ANN, "mules", CollectionInput(ListOperation.SET, ("1",), ListType.LONG))
     detail = scene.service.create(ANN, rule_input(ruleId=1, when="beneficiaryId in list('mules')"))
     detail = scene.service.change_state(ANN, 1, detail.row.revision, StateName.SHADOW)
     log.publish()
@@ -120,7 +120,7 @@ def test_a_list_of_an_active_rule_with_a_change_of_another_writer_is_unapproved(
     assert names_of_lists(scene, seed) == [], "a seed file has these values"
     add(log, 3)
     assert names_of_lists(scene, seed) == ["mules"]
-    scene.service.lists.change(ADA, "mules", None, ListInput(ListOperation.REMOVE, ("3",)))
+    scene.service.lists.change(ADA, "mules", None, CollectionInput(ListOperation.REMOVE, ("3",)))
     assert names_of_lists(scene) == []
 
 

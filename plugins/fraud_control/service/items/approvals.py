@@ -11,7 +11,7 @@ from fraud_control.domain.roles import Actor
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import storable_id
 from fraud_control.service.items.basis import check_basis
-from fraud_control.service.items.contributors import contributors_of, contributors_of_lists, record_approval
+from fraud_control.service.items.contributors import contributors_of, contributors_of_collections, record_approval
 from fraud_control.service.items.heads import requested_head
 from fraud_control.service.items.kind import NewRevision
 from fraud_control.service.items.kinds import KINDS
@@ -49,7 +49,7 @@ def decide(
         return Approval.model_validate(request)
     check_basis(work, request, head, shown)
     # A list can change after the request of a rule that names it.
-    contributors = contributors_of(request) | contributors_of_lists(work.session, work.reader, request.document)
+    contributors = contributors_of(request) | contributors_of_collections(work.session, work.reader, request.document)
     check_decision(actor, request.requested_by, contributors, four_eyes=work.settings.four_eyes)
     record_decision(work, request, head, "approved", actor, comment)
     _carry_out(work, request, head, actor, comment)

@@ -13,11 +13,11 @@ from fraud_control.domain.canonical import canonical, decoded
 from fraud_control.domain.errors import Conflict
 from fraud_control.domain.item import RULE
 from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.collections.uses import named_collections
 from fraud_control.service.items.saving import withdraw
-from fraud_control.service.lists.uses import named_lists
 from fraud_control.store.models import ApprovalRow, ItemHead
 
-__all__ = ["check_basis", "current_basis", "encode_basis", "list_changed"]
+__all__ = ["check_basis", "collection_changed", "current_basis", "encode_basis"]
 
 Basis = Mapping[str, int]
 """Revisions by part: `rule 7` or `list mules`."""
@@ -25,7 +25,7 @@ Basis = Mapping[str, int]
 
 def current_basis(work: UnitOfWork, request: ApprovalRow, head: ItemHead) -> Basis:
     """The present revisions of the parts of a request about this rule or list; 0 for a missing list."""
-    lists = named_lists(work.session, work.reader, request.document)
+    lists = named_collections(work.session, work.reader, request.document)
     revisions = {f"list {name}": 0 if each is None else each.revision for name, each in lists.items()}
     return {str(head): head.revision, **revisions}
 
@@ -46,7 +46,7 @@ def check_basis(work: UnitOfWork, request: ApprovalRow, head: ItemHead, shown: B
             raise Conflict(f"changed since: {', '.join(changed)}; load the request again")
 
 
-def list_changed(work: UnitOfWork, head: ItemHead, who: str, *, keeps_requests: bool) -> None:
+def collection_changed(work: UnitOfWork, head: ItemHead, who: str, *, keeps_requests: bool) -> None:
     """Withdraw the open requests about rules that name a changed list. With `keeps_requests`, which is for the expiry
     of values, they continue with the new revision.
     """

@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import canonical, decoded
 from fraud_control.domain.rule_input import RuleReader
-from fraud_control.service.lists.uses import named_lists
+from fraud_control.service.collections.uses import named_collections
 from fraud_control.store.models import ApprovalRow, ItemHead, RevisionRow
 
-__all__ = ["contributors_of", "contributors_of_lists", "encode_contributors", "record_approval"]
+__all__ = ["contributors_of", "contributors_of_collections", "encode_contributors", "record_approval"]
 
 
 def contributors_of(row: ItemHead | RevisionRow | ApprovalRow) -> frozenset[str]:
@@ -27,14 +27,14 @@ def encode_contributors(contributors: Iterable[str]) -> str:
     return canonical(sorted(contributors)).decode()
 
 
-def contributors_of_lists(session: Session, reader: RuleReader, document: str) -> frozenset[str]:
+def contributors_of_collections(session: Session, reader: RuleReader, document: str) -> frozenset[str]:
     """The users who changed a list that the rule names, since the last approval of the list or of such a rule."""
-    lists = named_lists(session, reader, document).values()
+    lists = named_collections(session, reader, document).values()
     return frozenset(user for head in lists if head is not None for user in contributors_of(head))
 
 
 def record_approval(session: Session, reader: RuleReader, document: str) -> None:
     """Let the approval of a rule by a second person cover the values of the lists that the rule names."""
-    for head in named_lists(session, reader, document).values():
+    for head in named_collections(session, reader, document).values():
         if head is not None:
             head.contributors = encode_contributors(())

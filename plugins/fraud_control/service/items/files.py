@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from fraud_control.domain.collection_models import CollectionImportResult
 from fraud_control.domain.errors import ControlPlaneError, Invalid
 from fraud_control.domain.lifecycle import ChangeMode
-from fraud_control.domain.list_models import ListImportResult
 from fraud_control.domain.read_models import ImportEffect, ImportResult, ProblemReason
 from fraud_control.domain.roles import Actor
 from fraud_control.service.changes import UnitOfWork
@@ -19,7 +19,7 @@ from fraud_rules.errors import Reason, RuleRejected
 
 __all__ = ["ItemImport", "check_bytes", "detect_form", "effect_of", "file_name", "import_file", "reasons_of"]
 
-_Result = TypeVar("_Result", ImportResult, ListImportResult)
+_Result = TypeVar("_Result", ImportResult, CollectionImportResult)
 
 
 @dataclass(slots=True)

@@ -9,10 +9,10 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.item import ItemName
-from fraud_control.domain.read_models import DriftedList, DriftSide
+from fraud_control.domain.read_models import DriftedCollection, DriftSide
 from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.lists.values import ListContents
+from fraud_control.service.collections.values import CollectionContents
 from fraud_control.store.models import ApprovalRow, ItemHead
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 
@@ -122,14 +122,14 @@ class Kind(Protocol[Content]):
         rule log rejects the record.
         """
 
-    def in_store(self, session: Session, contents: ListContents) -> Mapping[str, Side]:
+    def in_store(self, session: Session, contents: CollectionContents) -> Mapping[str, Side]:
         """The items in force by the store after all their records in the rule log, by key."""
 
     def in_log(self, timeline: RuleTimeline) -> Mapping[str, Side]:
         """The items in force by the rule log, by key."""
 
-    def equal(self, contents: ListContents, stored: Any, logged: Any) -> bool:
+    def equal(self, contents: CollectionContents, stored: Any, logged: Any) -> bool:
         """Whether the contents of two sides are equal."""
 
-    def shown(self, side: Side) -> DriftSide | DriftedList:
+    def shown(self, side: Side) -> DriftSide | DriftedCollection:
         """A side for users."""

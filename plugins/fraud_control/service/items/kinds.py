@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from fraud_control.domain.item import LIST, RULE
+from fraud_control.service.collections import content as lists
 from fraud_control.service.items.kind import Kind
-from fraud_control.service.lists import content as lists
 from fraud_control.service.rules import content as rules
 from fraud_rules.model.rule import Rule, RuleDeletion
 from fraud_rules.model.value_list import ListChange

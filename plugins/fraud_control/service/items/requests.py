@@ -11,7 +11,7 @@ from fraud_control.domain.roles import Actor, Permission, require
 from fraud_control.service.audit import AuditRecord
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.items.basis import current_basis, encode_basis
-from fraud_control.service.items.contributors import contributors_of, contributors_of_lists, encode_contributors
+from fraud_control.service.items.contributors import contributors_of, contributors_of_collections, encode_contributors
 from fraud_control.service.items.kind import Kind, NewRevision
 from fraud_control.service.items.saving import contributors_after, save
 from fraud_control.store.models import ApprovalRow, ItemHead
@@ -62,7 +62,7 @@ def submit(
         requested_at_ms=work.now_ms,
         comment=new.comment,
     )
-    of_lists = contributors_of_lists(work.session, work.reader, request.document)
+    of_lists = contributors_of_collections(work.session, work.reader, request.document)
     request.contributors = encode_contributors(contributors_after(kind, head, new) | of_lists)
     request.basis = encode_basis(current_basis(work, request, head))
     work.session.add(request)

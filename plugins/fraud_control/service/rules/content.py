@@ -15,11 +15,11 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import DriftSide, RuleInput
 from fraud_control.domain.rule_input import ManagedMembers, encode_rule
 from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.collections.uses import check_lists, faults_of_lists
+from fraud_control.service.collections.values import CollectionContents
 from fraud_control.service.items.contributors import contributors_of
 from fraud_control.service.items.kind import Foreign, NewRevision, Place, Sent, Side
 from fraud_control.service.items.saving import revision_row
-from fraud_control.service.lists.uses import check_lists, faults_of_lists
-from fraud_control.service.lists.values import ListContents
 from fraud_control.store.alert_models import SnoozeRow
 from fraud_control.store.models import ApprovalRow, ItemHead
 from fraud_rules.codec.rules.codec import encode_document
@@ -110,7 +110,7 @@ def foreign(work: UnitOfWork, entry: LogEntry) -> Foreign | None:
     """The rule or the deletion. The lists that the log has before a rule decide whether it accepts the rule."""
     if isinstance(entry.change, Rule):
         rule = entry.change
-        faults = faults_of_lists(rule, lambda name: work.lists.type_before(name, entry.version))
+        faults = faults_of_lists(rule, lambda name: work.collections.type_before(name, entry.version))
         if faults:
             raise RuleRejected(faults, rule.rule_id)
         document = encode_document(rule.document).decode()
@@ -123,7 +123,7 @@ def foreign(work: UnitOfWork, entry: LogEntry) -> Foreign | None:
     return Foreign(RuleContent(rule_id, StateName.DELETE, head.document), "delete", head.author)
 
 
-def in_store(session: Session, contents: ListContents) -> dict[str, Side]:
+def in_store(session: Session, contents: CollectionContents) -> dict[str, Side]:
     """The rules in the states of the rule log."""
     states = [state.value for state in StateName if state.in_log]
     heads = session.scalars(select(ItemHead).where(ItemHead.kind == RULE, ItemHead.state.in_(states)))
@@ -135,7 +135,7 @@ def in_log(timeline: RuleTimeline) -> dict[str, Side]:
     return {str(rule_id): Side(each.version, each.rule.document) for rule_id, each in timeline.latest.rules.items()}
 
 
-def equal(contents: ListContents, stored: Mapping[str, Any], logged: Mapping[str, Any]) -> bool:
+def equal(contents: CollectionContents, stored: Mapping[str, Any], logged: Mapping[str, Any]) -> bool:
     """Whether two documents are equal."""
     return canonical(dict(stored)) == canonical(dict(logged))
 

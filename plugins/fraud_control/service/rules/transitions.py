@@ -23,12 +23,12 @@ from fraud_control.domain.roles import LEAST_ROLE, Actor, Permission, Role, requ
 from fraud_control.domain.rule_input import MAX_RULE_ID, SOURCE, ManagedMembers
 from fraud_control.service.audit import AuditRecord
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.items.contributors import contributors_of, contributors_of_lists
+from fraud_control.service.collections.uses import check_lists
+from fraud_control.service.items.contributors import contributors_of, contributors_of_collections
 from fraud_control.service.items.heads import checked, rule_head
 from fraud_control.service.items.kind import NewRevision, Place
 from fraud_control.service.items.requests import check_request, submit
 from fraud_control.service.items.saving import save
-from fraud_control.service.lists.uses import check_lists
 from fraud_control.service.rules import content as rules
 from fraud_control.service.rules.approved_content import approved_contents
 from fraud_control.service.rules.content import RuleContent, document_in, same, stored_document_in, validated_rule
@@ -166,7 +166,7 @@ def _approval_of(work: UnitOfWork, actor: Actor, rule_id: int, document: str) ->
     """
     if not actor.role.includes(LEAST_ROLE[Permission.EDIT_LIVE]):
         return None
-    if contributors_of_lists(work.session, work.reader, document):
+    if contributors_of_collections(work.session, work.reader, document):
         return None
     return approved_contents(work.session, rule_id, work.seeds).approval_of(document)
 

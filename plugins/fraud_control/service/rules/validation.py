@@ -9,8 +9,8 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import Document, ProblemReason, RuleInput, Validation
 from fraud_control.domain.rule_input import UNSAVED_ID, ManagedMembers, differences, encode_rule
 from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.collections.uses import check_lists
 from fraud_control.service.ids import storable_id
-from fraud_control.service.lists.uses import check_lists
 from fraud_control.service.rules import queries
 from fraud_control.store.models import ItemHead
 from fraud_rules.codec.rules.known_values import unknown_values

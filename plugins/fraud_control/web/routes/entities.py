@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from fastapi import Query, Response
 
-from fraud_control.service.lists.queries import containing
+from fraud_control.service.collections.queries import containing
 from fraud_control.web.answer import encode, json_answer
 from fraud_control.web.dependencies import CurrentPlane
 from fraud_control.web.load.lanes import LaneName

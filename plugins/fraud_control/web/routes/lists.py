@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import Path, Query, Response
 
-from fraud_control.domain import list_models
-from fraud_control.domain.list_input import input_of_lines
-from fraud_control.domain.list_models import ListInput, StoredList
-from fraud_control.service.lists import imports, queries, transitions
-from fraud_control.service.lists.transitions import parse_change, parse_new
+from fraud_control.domain import collection_models
+from fraud_control.domain.collection_input import input_of_lines
+from fraud_control.domain.collection_models import CollectionInput, StoredList
+from fraud_control.service.collections import imports, queries, transitions
+from fraud_control.service.collections.transitions import parse_change, parse_new
 from fraud_control.web import rows
 from fraud_control.web.answer import answer, file_of, nothing
 from fraud_control.web.auth import CurrentActor
@@ -57,7 +57,9 @@ def export_lists(plane: CurrentPlane, form: FileForm = "yaml") -> Response:
 
 
 @routes.post(
-    "/import/lists", response_model=list_models.ListImportResult, openapi_extra=least("analyst", LaneName.FILES)
+    "/import/lists",
+    response_model=collection_models.CollectionImportResult,
+    openapi_extra=least("analyst", LaneName.FILES),
 )
 def import_lists(
     plane: CurrentPlane, actor: CurrentActor, body: schemas.ListImportRequest, *, dry_run: DryRun = True
@@ -100,7 +102,9 @@ def export_list(plane: CurrentPlane, name: Name) -> Response:
 
 
 @routes.post(
-    "/lists/{name}/preview", response_model=list_models.ListDiff, openapi_extra=least("analyst", LaneName.FILES)
+    "/lists/{name}/preview",
+    response_model=collection_models.CollectionDiff,
+    openapi_extra=least("analyst", LaneName.FILES),
 )
 def preview_list_change(plane: CurrentPlane, name: Name, body: schemas.ListPreviewRequest) -> Response:
     """Show the values that a change would add and remove. This saves nothing."""
@@ -137,7 +141,7 @@ def list_list_versions(plane: CurrentPlane, name: Name, before: Before = None, l
     return answer(schemas.ListVersions(items=items, next=page.next))
 
 
-@routes.get("/lists/{name}/diff", response_model=list_models.ListDiff, openapi_extra=least("viewer"))
+@routes.get("/lists/{name}/diff", response_model=collection_models.CollectionDiff, openapi_extra=least("viewer"))
 def diff_list_versions(
     plane: CurrentPlane,
     name: Name,
@@ -158,19 +162,19 @@ def _detail(plane: CurrentPlane, found: StoredList, status: int = 200) -> Respon
     return answer(_row(plane, found), status, {"ETag": f'"{found.revision}"'})
 
 
-def _list_input(body: schemas.ListPreviewRequest, expires_at_ms: int | None = None) -> ListInput:
+def _list_input(body: schemas.ListPreviewRequest, expires_at_ms: int | None = None) -> CollectionInput:
     if body.operation is ListOperation.DELETE:
         if body.values is not None or body.content is not None:
             raise WebError(422, "DELETE has no values")
-        return ListInput(ListOperation.DELETE, expires_at_ms=expires_at_ms)
+        return CollectionInput(ListOperation.DELETE, expires_at_ms=expires_at_ms)
     return _values_of(body.operation, body, None, expires_at_ms)
 
 
 def _values_of(
     operation: ListOperation, body: schemas.ListValuesRequest, value_type: ListType | None, expires_at_ms: int | None
-) -> ListInput:
+) -> CollectionInput:
     if (body.values is None) is (body.content is None):
         raise WebError(422, "send the values in one form: values or content")
     if body.content is None:
-        return ListInput(operation, tuple(body.values or ()), value_type, expires_at_ms)
+        return CollectionInput(operation, tuple(body.values or ()), value_type, expires_at_ms)
     return input_of_lines(operation, body.content, value_type, expires_at_ms)

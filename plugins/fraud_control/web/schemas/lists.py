@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fraud_control.domain.list_models import ListedValue, ListRevision, StoredList
+from fraud_control.domain.collection_models import CollectionRevision, ListedValue, StoredList
 from fraud_control.domain.read_models import Approval, EpochMs
 from fraud_control.web.schemas.base import Comment, Request, ResponseModel
 from fraud_control.web.schemas.rules import Activation
@@ -53,7 +53,7 @@ class ListValues(ResponseModel):
     next: str | None
 
 
-class ListVersion(ListRevision):
+class ListVersion(CollectionRevision):
     """A change of a list."""
 
     activation: Activation | None

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from fraud_control.domain.collection_input import input_of_lines
+from fraud_control.domain.collection_models import CollectionImportResult, CollectionInput
 from fraud_control.domain.errors import Invalid, RequestRefused
 from fraud_control.domain.lifecycle import StateName
-from fraud_control.domain.list_input import input_of_lines
-from fraud_control.domain.list_models import ListImportResult, ListInput
 from fraud_control.domain.read_models import RuleInput
 from fraud_control.domain.roles import Actor
 from fraud_rules.codec.rules.export import RuleFormat
@@ -18,18 +18,18 @@ from tests.support.control_plane.scene import ADA, ANN, PAT, PIA, REASON, RULE, 
 
 
 def create(scene: Scene, name: str, *values: object, kind: ListType = ListType.LONG) -> None:
-    scene.service.lists.create(ANN, name, ListInput(ListOperation.SET, tuple(map(str, values)), kind))
+    scene.service.lists.create(ANN, name, CollectionInput(ListOperation.SET, tuple(map(str, values)), kind))
 
 
 def values(scene: Scene, name: str) -> list[str]:
     return [each.value for each in scene.service.lists.values(name).items]
 
 
-def dry_run(scene: Scene, content: str, who: Actor = ANN) -> ListImportResult:
+def dry_run(scene: Scene, content: str, who: Actor = ANN) -> CollectionImportResult:
     return scene.service.lists.import_lists(who, content, dry_run=True)
 
 
-def effects(result: ListImportResult) -> list[tuple[str, str | None, str]]:
+def effects(result: CollectionImportResult) -> list[tuple[str, str | None, str]]:
     return [(each.where, each.name, each.effect) for each in result.items]
 
 
@@ -40,8 +40,8 @@ def test_an_export_is_imported_elsewhere_and_changes_nothing_at_its_origin(scene
     lists = scene.service.lists
     content = lists.export_all(form)
     assert {each.effect for each in lists.import_lists(ANN, content).items} == {"unchanged"}
-    lists.change(PAT, "mules", 1, ListInput(ListOperation.DELETE))
-    lists.change(ANN, "types", 1, ListInput(ListOperation.SET, ("CRD",)))
+    lists.change(PAT, "mules", 1, CollectionInput(ListOperation.DELETE))
+    lists.change(ANN, "types", 1, CollectionInput(ListOperation.SET, ("CRD",)))
     result = lists.import_lists(ANN, content)
     assert result.applied
     assert [(each.name, each.effect) for each in result.items] == [("mules", "added"), ("types", "changed")]
@@ -79,7 +79,7 @@ def test_one_rejected_list_prevents_the_import(scene: Scene) -> None:
 def test_a_list_that_changed_since_the_preview_is_not_replaced(scene: Scene) -> None:
     create(scene, "mules", 7)
     previewed = dry_run(scene, "mules,long,8")
-    scene.service.lists.change(ANN, "mules", None, ListInput(ListOperation.ADD, ("9",)))
+    scene.service.lists.change(ANN, "mules", None, CollectionInput(ListOperation.ADD, ("9",)))
     read = {each.name: each.revision for each in previewed.items if each.name is not None}
     result = scene.service.lists.import_lists(ANN, "mules,long,8", revisions=read)
     assert (result.applied, result.items[0].effect) == (False, "rejected")

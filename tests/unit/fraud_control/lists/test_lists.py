@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
+from fraud_control.domain.collection_models import CollectionInput, StoredList
 from fraud_control.domain.errors import Conflict, Invalid, NotFound, RequestRefused
 from fraud_control.domain.lifecycle import StateName
-from fraud_control.domain.list_models import ListInput, StoredList
 from fraud_control.domain.read_models import RuleChanged, RuleInput
 from fraud_control.domain.roles import Actor
 from fraud_control.service.audit import AuditFilter
-from fraud_control.service.lists.values import ListContents
+from fraud_control.service.collections.values import CollectionContents
 from fraud_control.sync.drift import compare, store_side
 from fraud_control.sync.expiry import Expiry
 from fraud_rules.model.value_list import ListOperation, ListType
@@ -30,8 +30,8 @@ def log(scene: Scene) -> MemoryLog:
     return MemoryLog(scene)
 
 
-def given(operation: ListOperation, *values: object, **members: Any) -> ListInput:
-    return ListInput(operation, tuple(map(str, values)), **members)
+def given(operation: ListOperation, *values: object, **members: Any) -> CollectionInput:
+    return CollectionInput(operation, tuple(map(str, values)), **members)
 
 
 def create(scene: Scene, *values: object, name: str = "mules", who: Actor = ANN, **members: Any) -> StoredList:
@@ -112,7 +112,7 @@ def test_every_fault_of_a_change_is_reported_by_field(scene: Scene) -> None:
         lists.change(ANN, "mules", None, given(ADD, 7, "x", "9" * 19))
     assert [reason.field for reason in refused.value.reasons] == ["values", "values"]
     assert "value 2 must be a whole number" in str(refused.value)
-    cases: list[tuple[str, ListInput, str]] = [
+    cases: list[tuple[str, CollectionInput, str]] = [
         ("mules", given(ADD, 2, expires_at_ms=scene.clock.now_ms), "expiresAt"),
         ("mules", given(REMOVE, 1, expires_at_ms=scene.clock.now_ms + 1), "expiresAt"),
     ]
@@ -273,7 +273,7 @@ def test_a_list_that_differs_from_the_rule_log_is_named(scene: Scene, log: Memor
     for name in ("mules", "trusted"):
         create(scene, 1, 2, name=name)
     arrive(log)
-    contents = ListContents(LIMITS)
+    contents = CollectionContents(LIMITS)
 
     def drifted() -> list[tuple[str, tuple[int, int] | None, tuple[int, int] | None]]:
         with scene.database.reading() as session:
@@ -301,7 +301,7 @@ def test_a_list_that_differs_from_the_rule_log_is_named(scene: Scene, log: Memor
             {"values": b"[1,3]"},
         )
     assert drifted() == []
-    contents = ListContents(LIMITS)  # of another process
+    contents = CollectionContents(LIMITS)  # of another process
     (found,) = drifted()
     assert found == ("trusted", (at, 3), (at, 3))
 

@@ -2,7 +2,7 @@ import { Button, Group, SegmentedControl } from "@mantine/core";
 import { useState } from "react";
 import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
-import type { ListDiff, ListRow, Me } from "../api/types";
+import type { CollectionDiff, ListRow, Me } from "../api/types";
 import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { editNeedsApproval } from "../rules/lifecycle";
@@ -34,7 +34,7 @@ export function ChangeDialog({ list, me, remove, close }: Props) {
   // The user has seen this revision. A newer one makes a replacement fail, so that no unseen change is lost.
   const [baseRevision] = useState(list.revision);
   const given = { operation, ...(remove === undefined ? { content } : { values: [remove] }) };
-  const preview = useApiMutation<null, ListDiff>(
+  const preview = useApiMutation<null, CollectionDiff>(
     () => ({ path: `${listPath(list.name)}/preview`, method: "POST", body: given }),
     { quiet: true },
   );

@@ -1,5 +1,5 @@
 import { Table, Text } from "@mantine/core";
-import type { ListDiff } from "../api/types";
+import type { CollectionDiff } from "../api/types";
 import { Chip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
 import { ScrollableTable } from "../components/ScrollableTable";
@@ -8,7 +8,7 @@ import { formatNumber } from "../format";
 const SHOWN = 200;
 
 /** The values that a change adds and removes. */
-export function DiffTable({ diff, label }: { diff: ListDiff; label: string }) {
+export function DiffTable({ diff, label }: { diff: CollectionDiff; label: string }) {
   if (diff.added === 0 && diff.removed === 0) return <EmptyState>No differences</EmptyState>;
   const rows = [
     ...diff.removedValues.slice(0, SHOWN).map((value) => ({ value, added: false })),

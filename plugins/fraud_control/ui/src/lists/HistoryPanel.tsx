@@ -3,7 +3,7 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
-import type { ListDiff, ListRow, ListVersions } from "../api/types";
+import type { CollectionDiff, ListRow, ListVersions } from "../api/types";
 import { ActivationChip, Chip } from "../components/Chip";
 import { LoadMore } from "../components/LoadMore";
 import { QueryResult } from "../components/QueryResult";
@@ -95,7 +95,7 @@ export function HistoryPanel({ list }: { list: ListRow }) {
 function RevisionValues({ name, revision }: { name: string; revision: number }) {
   const diff = useQuery({
     queryKey: keys.listDiff(name, revision - 1, revision),
-    queryFn: ({ signal }) => get<ListDiff>(`${listPath(name)}/diff?from=${revision - 1}&to=${revision}`, signal),
+    queryFn: ({ signal }) => get<CollectionDiff>(`${listPath(name)}/diff?from=${revision - 1}&to=${revision}`, signal),
   });
   return <QueryResult query={diff}>{(found) => <DiffTable diff={found} label="Changed values" />}</QueryResult>;
 }

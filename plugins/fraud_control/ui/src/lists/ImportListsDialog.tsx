@@ -1,20 +1,20 @@
 import { Table } from "@mantine/core";
 import { keys } from "../api/keys";
-import type { ListImportResult } from "../api/types";
+import type { CollectionImportResult } from "../api/types";
 import { Chip } from "../components/Chip";
 import { ReasonList } from "../components/ErrorAlert";
 import { EFFECT_TONES, ImportDialog } from "../components/ImportDialog";
 import { ScrollableTable } from "../components/ScrollableTable";
 import { formatNumber } from "../format";
 
-type Item = ListImportResult["items"][number];
+type Item = CollectionImportResult["items"][number];
 
 const SHOWN = 20;
 
 /** Imports a file of lists, after a preview of the values that each list gains and loses. */
 export function ImportListsDialog({ close }: { close: () => void }) {
   return (
-    <ImportDialog<ListImportResult>
+    <ImportDialog<CollectionImportResult>
       title="Import lists"
       label="Lists (JSON, YAML or one line per value: name,type,value)"
       path="/import/lists"
@@ -55,6 +55,6 @@ function Values({ count, values }: { count: number; values: readonly string[] })
 }
 
 /** The import rejects a list with another revision, so that no unseen change is lost. */
-function revisionsOf({ items }: ListImportResult): Record<string, number> {
+function revisionsOf({ items }: CollectionImportResult): Record<string, number> {
   return Object.fromEntries(items.flatMap(({ name, revision }: Item) => (name === null ? [] : [[name, revision]])));
 }

@@ -19,7 +19,7 @@ from fraud_control.store.models import RevisionRow
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ListValue, ValueList
 
-__all__ = ["ListContents"]
+__all__ = ["CollectionContents"]
 
 _SORTED_LISTS: Final = 4
 _PENDING: Final = -1  # stands for the version of a record that waits for the rule log
@@ -37,7 +37,7 @@ class _Prefix:
 _NOTHING: Final = _Prefix(-1, 0, None)
 
 
-class ListContents:
+class CollectionContents:
     """The values of lists. One instance per process, because it keeps them. Several threads may use it."""
 
     def __init__(self, limits: RuleLimits) -> None:

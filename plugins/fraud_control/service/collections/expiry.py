@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from fraud_control.domain.collection_input import list_change
+from fraud_control.domain.collection_models import CollectionInput
 from fraud_control.domain.item import ItemName
-from fraud_control.domain.list_input import list_change
-from fraud_control.domain.list_models import ListInput
 from fraud_control.domain.roles import system_author
 from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.collections import content as lists
+from fraud_control.service.collections.content import CollectionContent
+from fraud_control.service.collections.expiries import due_values
+from fraud_control.service.collections.summary import type_of
 from fraud_control.service.items.kind import NewRevision
 from fraud_control.service.items.saving import save
-from fraud_control.service.lists import content as lists
-from fraud_control.service.lists.content import ListContent
-from fraud_control.service.lists.expiries import due_values
-from fraud_control.service.lists.summary import type_of
 from fraud_rules.model.value_list import ListOperation
 
 __all__ = ["EXPIRY_AUTHOR", "MOST_VALUES", "remove_expired"]
@@ -37,9 +37,11 @@ def remove_expired(work: UnitOfWork) -> int:
     for name, values in due_values(work.session, work.now_ms, MOST_VALUES).items():
         known = type_of(work.session, name)
         assert known is not None  # a deleted list has no expiries
-        change = list_change(name, ListInput(ListOperation.REMOVE, tuple(values)), known, SOURCE, work.reader.limits)
+        change = list_change(
+            name, CollectionInput(ListOperation.REMOVE, tuple(values)), known, SOURCE, work.reader.limits
+        )
         comment = "the values have expired"
-        new = NewRevision(ListContent(change), EXPIRY_AUTHOR, "list.expire", comment, keeps_request=True)
+        new = NewRevision(CollectionContent(change), EXPIRY_AUTHOR, "list.expire", comment, keeps_request=True)
         save(work, lists, work.head(ItemName.of_list(name)), new)
         removed += len(values)
     return removed

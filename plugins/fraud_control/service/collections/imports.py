@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from fraud_control.domain.collection_input import change_of_values
+from fraud_control.domain.collection_models import CollectionDiff, CollectionImportItem, CollectionImportResult
 from fraud_control.domain.errors import Conflict, ControlPlaneError, Invalid
 from fraud_control.domain.item import ItemName
 from fraud_control.domain.lifecycle import ChangeMode
-from fraud_control.domain.list_input import change_of_values
-from fraud_control.domain.list_models import ListDiff, ListImportItem, ListImportResult
 from fraud_control.domain.read_models import ImportEffect, ProblemReason
 from fraud_control.domain.roles import Actor, Permission, require
 from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.collections.content import CollectionContent
+from fraud_control.service.collections.queries import difference
+from fraud_control.service.collections.transitions import plan, put
 from fraud_control.service.items import files
-from fraud_control.service.lists.content import ListContent
-from fraud_control.service.lists.queries import difference
-from fraud_control.service.lists.transitions import plan, put
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.settings import Bounds
 from fraud_control.store.models import ItemHead
@@ -30,7 +30,7 @@ from fraud_rules.model.value_list import CollectionKind, ListChange, ListType
 
 __all__ = ["import_lists"]
 
-_NO_DIFFERENCE: Final = ListDiff(added=0, removed=0, added_values=[], removed_values=[])
+_NO_DIFFERENCE: Final = CollectionDiff(added=0, removed=0, added_values=[], removed_values=[])
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def import_lists(
     comment: str = "",
     *,
     dry_run: bool = False,
-) -> ListImportResult:
+) -> CollectionImportResult:
     """Import a file of lists, all of it or nothing (form None: detect the form from the content).
 
     Each list gets exactly the values of the file; lists that the file does not name stay as they are. A list whose
@@ -85,11 +85,11 @@ def import_lists(
     store.check(actor, comment)
     lists = read_import(actor, content, form, store.settings.bounds, store.reader.limits)
 
-    def apply(work: UnitOfWork, saves: bool) -> ListImportResult:
-        work.lists.count()  # reads the count before the first effect, because a dry run only counts its effects
+    def apply(work: UnitOfWork, saves: bool) -> CollectionImportResult:
+        work.collections.count()  # reads the count before the first effect, because a dry run only counts its effects
         importing = _ListImport(work, actor, comment, saves, revisions or {})
         items = [importing.item(each) for each in lists]
-        return ListImportResult(items=items, applied=all(item.effect != "rejected" for item in items))
+        return CollectionImportResult(items=items, applied=all(item.effect != "rejected" for item in items))
 
     return files.import_file(store, actor, comment, apply, dry_run=dry_run)
 
@@ -100,7 +100,7 @@ class _ListImport(files.ItemImport):
 
     revisions: Mapping[str, int]
 
-    def item(self, each: ListOfFile) -> ListImportItem:
+    def item(self, each: ListOfFile) -> CollectionImportItem:
         """Import one list, and return its effect."""
         if each.change is None:
             shown = [ProblemReason.model_validate(reason) for reason in each.reasons]
@@ -120,26 +120,26 @@ class _ListImport(files.ItemImport):
         self.check_once("listName", name)
         if self.revisions.get(name, revision) != revision:
             raise Conflict(f"the list {name} has changed since the preview", revision)
-        mode, _ = plan(self.work, self.actor, ListContent(change))
+        mode, _ = plan(self.work, self.actor, CollectionContent(change))
         if mode is None:
             return "unchanged"
         if self.saves:
-            put(self.work, self.actor, ListContent(change), self.comment)
+            put(self.work, self.actor, CollectionContent(change), self.comment)
         elif mode is ChangeMode.NOW:
-            self.work.lists.saved(name, [(change, None)])
+            self.work.collections.saved(name, [(change, None)])
         return files.effect_of(mode, new=known is None)
 
-    def _difference(self, change: ListChange) -> ListDiff:
-        known = self.work.lists.current(change.name)
+    def _difference(self, change: ListChange) -> CollectionDiff:
+        known = self.work.collections.current(change.name)
         if known is not None and known.type is not change.type:
             return _NO_DIFFERENCE  # the change is rejected
         return difference([] if known is None else known.values(), sorted(change.values()))
 
 
 def _item(
-    each: ListOfFile, revision: int, effect: ImportEffect, diff: ListDiff, reasons: Sequence[ProblemReason] = ()
-) -> ListImportItem:
-    return ListImportItem(
+    each: ListOfFile, revision: int, effect: ImportEffect, diff: CollectionDiff, reasons: Sequence[ProblemReason] = ()
+) -> CollectionImportItem:
+    return CollectionImportItem(
         where=each.where, name=each.name, effect=effect, revision=revision, reasons=list(reasons), diff=diff
     )
 

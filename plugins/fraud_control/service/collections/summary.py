@@ -9,10 +9,10 @@ from fraud_control.domain.item import ItemName
 from fraud_control.store.models import ItemHead
 from fraud_rules.model.value_list import ListType
 
-__all__ = ["ListSummary", "summary_of", "type_of"]
+__all__ = ["CollectionSummary", "summary_of", "type_of"]
 
 
-class ListSummary(msgspec.Struct, frozen=True):
+class CollectionSummary(msgspec.Struct, frozen=True):
     """The type of a list's values, and their number."""
 
     type: ListType
@@ -24,9 +24,9 @@ class ListSummary(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
 
-def summary_of(head: ItemHead) -> ListSummary:
+def summary_of(head: ItemHead) -> CollectionSummary:
     """The summary of a list."""
-    return msgspec.json.decode(head.document, type=ListSummary)
+    return msgspec.json.decode(head.document, type=CollectionSummary)
 
 
 def type_of(session: Session, name: str) -> ListType | None:

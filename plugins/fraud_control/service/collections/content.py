@@ -12,23 +12,23 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of, encoded
+from fraud_control.domain.collection_input import list_change
+from fraud_control.domain.collection_models import CollectionInput
 from fraud_control.domain.errors import RequestRefused
 from fraud_control.domain.item import LIST, ItemName
 from fraud_control.domain.lifecycle import StateName
-from fraud_control.domain.list_input import list_change
-from fraud_control.domain.list_models import ListInput
-from fraud_control.domain.read_models import DriftedList
+from fraud_control.domain.read_models import DriftedCollection
 from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.items.basis import encode_basis, list_changed
+from fraud_control.service.collections.expiries import expiries_of, replace_expiries
+from fraud_control.service.collections.faults import check_change, check_foreign_change
+from fraud_control.service.collections.summary import CollectionSummary, summary_of
+from fraud_control.service.collections.values import CollectionContents
+from fraud_control.service.items.basis import collection_changed, encode_basis
 from fraud_control.service.items.contributors import contributors_of
 from fraud_control.service.items.heads import in_use
 from fraud_control.service.items.kind import Foreign, NewRevision, Sent, Side
 from fraud_control.service.items.saving import revision_row
-from fraud_control.service.lists.expiries import expiries_of, replace_expiries
-from fraud_control.service.lists.faults import check_change, check_foreign_change
-from fraud_control.service.lists.summary import ListSummary, summary_of
-from fraud_control.service.lists.values import ListContents
 from fraud_control.store.models import ApprovalRow, ItemHead
 from fraud_rules.codec.rules.collections.lists import encode_list_records, read_list_change
 from fraud_rules.codec.rules.collections.plan import plan_set
@@ -37,7 +37,7 @@ from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.value_list import CollectionKind, ListChange, ListOperation, ListValue, ValueList
 
 __all__ = [
-    "ListContent", "apply", "approved", "described", "equal", "facts", "foreign", "in_log", "in_store", "inherited",
+    "CollectionContent", "apply", "approved", "described", "equal", "facts", "foreign", "in_log", "in_store", "inherited",
     "log_key", "name_of", "records", "requested", "shown", "with_records",
 ]  # fmt: skip
 
@@ -47,7 +47,7 @@ _SHOWN_FACTS: Final = ("operation", "added", "removed", "expiresAt")
 
 
 @dataclass(frozen=True, slots=True)
-class ListContent:
+class CollectionContent:
     """A change of a list, whose values may repeat. `planned` are its records, if others than all its values."""
 
     change: ListChange
@@ -60,7 +60,7 @@ class ListContent:
         return self.change.operation is ListOperation.SET
 
 
-def name_of(content: ListContent) -> ItemName:
+def name_of(content: CollectionContent) -> ItemName:
     """The name of the list."""
     return ItemName.of_list(content.change.name)
 
@@ -80,10 +80,10 @@ def inherited(head: ItemHead) -> frozenset[str]:
     return frozenset() if head.deleted else contributors_of(head)
 
 
-def described(work: UnitOfWork, content: ListContent) -> dict[str, Any]:
+def described(work: UnitOfWork, content: CollectionContent) -> dict[str, Any]:
     """The counts of a change and the digest of its values, because the values may need megabytes."""
     change = content.change
-    added, removed = _counts(work.lists.current(change.name), change)
+    added, removed = _counts(work.collections.current(change.name), change)
     found = {
         "operation": change.operation.value,
         "added": added,
@@ -93,7 +93,7 @@ def described(work: UnitOfWork, content: ListContent) -> dict[str, Any]:
     return found if content.expires_at_ms is None else found | {"expiresAt": content.expires_at_ms}
 
 
-def requested(head: ItemHead, content: ListContent) -> dict[str, Any]:
+def requested(head: ItemHead, content: CollectionContent) -> dict[str, Any]:
     """The first values for an approver, and all of them for the change."""
     change, values = content.change, content.change.values()
     document: dict[str, object] = {
@@ -107,26 +107,26 @@ def requested(head: ItemHead, content: ListContent) -> dict[str, Any]:
     return {"document": encoded(document), "payload": change.encoded.decode()}
 
 
-def approved(work: UnitOfWork, request: ApprovalRow, head: ItemHead) -> ListContent | None:
+def approved(work: UnitOfWork, request: ApprovalRow, head: ItemHead) -> CollectionContent | None:
     """The requested change. Raises RequestRefused if its values have expired since."""
     document = document_of(request.document)
     expires_at_ms = document.get("expiresAt")
     if expires_at_ms is not None and expires_at_ms <= work.now_ms:
         raise RequestRefused("the values of this request have expired: reject it")
     values: list[ListValue] = msgspec.json.decode(request.payload or "[]", type=list[int | str])
-    list_input = ListInput(ListOperation(document["listOperation"]), tuple(map(str, values)))
-    change = list_change(head.item_key, list_input, summary_of(head).type, SOURCE, work.reader.limits)
+    collection_input = CollectionInput(ListOperation(document["listOperation"]), tuple(map(str, values)))
+    change = list_change(head.item_key, collection_input, summary_of(head).type, SOURCE, work.reader.limits)
     check_change(work, change)
-    return with_records(work, ListContent(change, expires_at_ms))
+    return with_records(work, CollectionContent(change, expires_at_ms))
 
 
-def with_records(work: UnitOfWork, content: ListContent) -> ListContent | None:
+def with_records(work: UnitOfWork, content: CollectionContent) -> CollectionContent | None:
     """A change with the records that it needs in the rule log; None for a change without effect."""
     planned = _records(work, content.change, content.expires_at_ms)
     return replace(content, planned=planned) if planned else None
 
 
-def records(work: UnitOfWork, head: ItemHead, new: NewRevision[ListContent]) -> Sequence[bytes]:
+def records(work: UnitOfWork, head: ItemHead, new: NewRevision[CollectionContent]) -> Sequence[bytes]:
     """All parts of the change."""
     if new.content.planned is not None:
         return new.content.planned
@@ -135,7 +135,11 @@ def records(work: UnitOfWork, head: ItemHead, new: NewRevision[ListContent]) -> 
 
 
 def apply(
-    work: UnitOfWork, head: ItemHead, new: NewRevision[ListContent], sent: Sequence[Sent], facts: Mapping[str, Any]
+    work: UnitOfWork,
+    head: ItemHead,
+    new: NewRevision[CollectionContent],
+    sent: Sequence[Sent],
+    facts: Mapping[str, Any],
 ) -> None:
     """Save the records of the change, the expiry of its values, and what follows for open requests."""
     change, waiting = new.content.change, head.outbox_seq is not None and head.log_version is None
@@ -146,15 +150,17 @@ def apply(
     for number, (part, place) in enumerate(parts):
         record = {"operation": part.operation.value, "type": value_type.value, "payload": part.encoded}
         work.session.add(revision_row(head, new, place, part=number, state=state.value, document=document, **record))
-    work.lists.saved(name, [(replace(part, type=value_type), place.log_version) for part, place in parts])
+    work.collections.saved(name, [(replace(part, type=value_type), place.log_version) for part, place in parts])
     _replace_expiries(work, new.content)
     if new.keeps_request and head.approval_id is not None:
         kept = {"revision": head.revision, "basis": encode_basis({str(head): head.revision})}
         work.session.execute(update(ApprovalRow).where(ApprovalRow.id == head.approval_id).values(**kept))
-    list_changed(work, head, new.who, keeps_requests=new.keeps_request)
-    after, (outbox_seq, log_version) = work.lists.current(name), parts[-1][1]
+    collection_changed(work, head, new.who, keeps_requests=new.keeps_request)
+    after, (outbox_seq, log_version) = work.collections.current(name), parts[-1][1]
     head.state = (StateName.DELETE if after is None else StateName.ACTIVE).value
-    head.document = (ListSummary(value_type, 0) if after is None else ListSummary(after.type, after.size)).document
+    head.document = (
+        CollectionSummary(value_type, 0) if after is None else CollectionSummary(after.type, after.size)
+    ).document
     head.search, head.author = name, new.content_author
     if outbox_seq is not None or not waiting:
         newer = log_version is None or head.log_version is None or log_version > head.log_version
@@ -167,10 +173,10 @@ def foreign(work: UnitOfWork, entry: LogEntry) -> Foreign:
     change = entry.change
     assert isinstance(change, ListChange)
     check_foreign_change(work, change, entry.version)
-    return Foreign(ListContent(change), f"list_{change.operation.value.lower()}")
+    return Foreign(CollectionContent(change), f"list_{change.operation.value.lower()}")
 
 
-def in_store(session: Session, contents: ListContents) -> dict[str, Side]:
+def in_store(session: Session, contents: CollectionContents) -> dict[str, Side]:
     """The lists after all their records in the rule log."""
     names = session.scalars(select(ItemHead.item_key).where(in_use(LIST)))
     found = {name: contents.published(session, name) for name in names}
@@ -182,25 +188,25 @@ def in_log(timeline: RuleTimeline) -> dict[str, Side]:
     return {name: Side(each.version, each) for name, each in timeline.lists.items()}
 
 
-def equal(contents: ListContents, stored: ValueList, logged: ValueList) -> bool:
+def equal(contents: CollectionContents, stored: ValueList, logged: ValueList) -> bool:
     """Whether two lists have the same type and values."""
     return contents.equal(stored, logged)
 
 
-def shown(side: Side) -> DriftedList:
+def shown(side: Side) -> DriftedCollection:
     """The version, the type, and the number and digest of the values."""
     known: ValueList = side.content
     digest = hashlib.sha256(msgspec.json.encode(known.values())).hexdigest()
-    return DriftedList(version=known.version, type=known.type, size=known.size, values_sha256=digest)
+    return DriftedCollection(version=known.version, type=known.type, size=known.size, values_sha256=digest)
 
 
-def _replace_expiries(work: UnitOfWork, content: ListContent) -> None:
+def _replace_expiries(work: UnitOfWork, content: CollectionContent) -> None:
     name = content.change.name
-    if content.expires_at_ms is None and not work.lists.expires(name):
+    if content.expires_at_ms is None and not work.collections.expires(name):
         return
     replace_expiries(work.session, content.change, content.expires_at_ms)
     if content.expires_at_ms is not None:
-        work.lists.saved_expiries(name)
+        work.collections.saved_expiries(name)
 
 
 def _counts(before: ValueList | None, change: ListChange) -> tuple[int, int]:
@@ -225,7 +231,7 @@ def _records(work: UnitOfWork, change: ListChange, expires_at_ms: int | None) ->
 
     An ADD has also the values that are listed but expire at another time.
     """
-    known = work.lists.current(change.name)
+    known = work.collections.current(change.name)
     limits = work.reader.limits
     values = change.values()
     if change.operation is ListOperation.DELETE:

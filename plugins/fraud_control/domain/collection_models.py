@@ -11,19 +11,19 @@ from fraud_control.domain.read_models import Approval, EpochMs, ImportEffect, Pr
 from fraud_rules.model.value_list import ListOperation, ListType
 
 __all__ = [
-    "ListDiff",
-    "ListImportItem",
-    "ListImportResult",
-    "ListInput",
-    "ListRevision",
-    "ListUse",
+    "CollectionDiff",
+    "CollectionImportItem",
+    "CollectionImportResult",
+    "CollectionInput",
+    "CollectionRevision",
+    "CollectionUse",
     "ListedValue",
     "StoredList",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class ListInput:
+class CollectionInput:
     """A change of a list as a user enters it.
 
     `type` is for a new list only. With `expires_at_ms`, the values leave the list at this time, in epoch ms.
@@ -37,7 +37,7 @@ class ListInput:
     lines: tuple[int, ...] = ()
 
 
-class ListUse(ReadModel):
+class CollectionUse(ReadModel):
     """A rule that names a list."""
 
     rule_id: int
@@ -60,7 +60,7 @@ class StoredList(ReadModel):
     updated_at_ms: EpochMs = Field(serialization_alias="updatedAt")
     updated_by: str
     published: bool = Field(description="False only while the newest change waits for the rule log.")
-    rules: list[ListUse] = Field(description="The rules that name the list, drafts too.")
+    rules: list[CollectionUse] = Field(description="The rules that name the list, drafts too.")
     expiring: int = Field(description="The number of values that expire.")
     next_expiry_ms: EpochMs | None = Field(serialization_alias="nextExpiry")
     log_version: int | None = Field(exclude=True)
@@ -74,7 +74,7 @@ class ListedValue(ReadModel):
     expires_at_ms: EpochMs | None = Field(serialization_alias="expiresAt")
 
 
-class ListRevision(ReadModel):
+class CollectionRevision(ReadModel):
     """A change of a list. `added` and `removed` count the values that it added and removed.
 
     `log_version` is the offset of its last record in the rule log, None before the record arrives.
@@ -92,7 +92,7 @@ class ListRevision(ReadModel):
     log_version: int | None
 
 
-class ListDiff(ReadModel):
+class CollectionDiff(ReadModel):
     """The values that a change adds and removes: their numbers, and the first of them."""
 
     added: int
@@ -101,7 +101,7 @@ class ListDiff(ReadModel):
     removed_values: list[str]
 
 
-class ListImportItem(ReadModel):
+class CollectionImportItem(ReadModel):
     """The effect of one list of the file: the values that the list gains and loses. `revision` is the revision of the
     list before the import, 0 for a new list.
     """
@@ -111,11 +111,11 @@ class ListImportItem(ReadModel):
     effect: ImportEffect
     revision: int
     reasons: list[ProblemReason]
-    diff: ListDiff
+    diff: CollectionDiff
 
 
-class ListImportResult(ReadModel):
+class CollectionImportResult(ReadModel):
     """The result of an import, list by list. If one list is rejected, or in a dry run, nothing is applied."""
 
-    items: list[ListImportItem]
+    items: list[CollectionImportItem]
     applied: bool

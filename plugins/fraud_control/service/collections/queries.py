@@ -10,25 +10,25 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of
-from fraud_control.domain.errors import Invalid, NotFound
-from fraud_control.domain.item import LIST, ItemName
-from fraud_control.domain.list_input import check_size, list_change
-from fraud_control.domain.list_models import (
-    ListDiff,
+from fraud_control.domain.collection_input import check_size, list_change
+from fraud_control.domain.collection_models import (
+    CollectionDiff,
+    CollectionInput,
+    CollectionRevision,
+    CollectionUse,
     ListedValue,
-    ListInput,
-    ListRevision,
-    ListUse,
     StoredList,
 )
+from fraud_control.domain.errors import Invalid, NotFound
+from fraud_control.domain.item import LIST, ItemName
 from fraud_control.domain.read_models import Approval, Page
 from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.collections.expiries import expiries_of, expiry_counts
+from fraud_control.service.collections.summary import summary_of
+from fraud_control.service.collections.uses import uses_by_name, uses_of
 from fraud_control.service.ids import check_page, storable_id
 from fraud_control.service.items.heads import in_use, is_published, list_head, pending
-from fraud_control.service.lists.expiries import expiries_of, expiry_counts
-from fraud_control.service.lists.summary import summary_of
-from fraud_control.service.lists.uses import uses_of, uses_of_lists
 from fraud_control.service.pages import newest_first
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.models import ItemHead, RevisionRow
@@ -57,7 +57,7 @@ def rows(work: UnitOfWork) -> tuple[StoredList, ...]:
     """The lists that are not deleted, by name."""
     session, reader = work.session, work.reader
     heads = session.scalars(select(ItemHead).where(in_use(LIST)).order_by(ItemHead.item_key)).all()
-    uses, expiries, requests = uses_of_lists(session, reader), expiry_counts(session), pending(session, heads)
+    uses, expiries, requests = uses_by_name(session, reader), expiry_counts(session), pending(session, heads)
     return tuple(_row(head, uses.get(head.item_key, ()), expiries, requests) for head in heads)
 
 
@@ -99,7 +99,7 @@ def containing(work: UnitOfWork, value: ListValue) -> list[str]:
     return [each.name for each in lists if each is not None and each.contains(value)]
 
 
-def revisions(work: UnitOfWork, name: str, *, limit: int = 200, before: int | None = None) -> Page[ListRevision]:
+def revisions(work: UnitOfWork, name: str, *, limit: int = 200, before: int | None = None) -> Page[CollectionRevision]:
     """List the changes of a list below revision `before`, newest first. A deleted list keeps its changes. Raises
     NotFound, Invalid.
     """
@@ -110,23 +110,23 @@ def revisions(work: UnitOfWork, name: str, *, limit: int = 200, before: int | No
     return Page(tuple(_revision(row, versions[row.revision]) for row in page.items), page.next)
 
 
-def diff(work: UnitOfWork, name: str, before: int, after: int) -> ListDiff:
+def diff(work: UnitOfWork, name: str, before: int, after: int) -> CollectionDiff:
     """Compare the values of a list after two revisions. Revision 0 stands for no values. Raises NotFound."""
     _check_known(work.session, name)
     return difference(*(_at(work, name, revision) for revision in (before, after)))
 
 
-def preview(store: StoreAccess, name: str, list_input: ListInput) -> ListDiff:
+def preview(store: StoreAccess, name: str, collection_input: CollectionInput) -> CollectionDiff:
     """The values that a change would add and remove. Raises NotFound, and Invalid for invalid values.
 
     The values are parsed outside the session, so that it stays short.
     """
-    check_size(list_input, store.settings.bounds.list_bytes)
+    check_size(collection_input, store.settings.bounds.list_bytes)
     with store.reading() as work:
         value_type = summary_of(list_head(work.session, name)).type
         known = work.contents.current(work.session, name)
         before = [] if known is None else known.values()
-    change = list_change(name, list_input, value_type, SOURCE, store.reader.limits)
+    change = list_change(name, collection_input, value_type, SOURCE, store.reader.limits)
     given = change.values()
     after = {
         ListOperation.SET: set(given),
@@ -137,12 +137,12 @@ def preview(store: StoreAccess, name: str, list_input: ListInput) -> ListDiff:
     return difference(before, sorted(after))
 
 
-def difference(before: Sequence[ListValue], after: Sequence[ListValue]) -> ListDiff:
+def difference(before: Sequence[ListValue], after: Sequence[ListValue]) -> CollectionDiff:
     """Compare the sorted values of two versions of a list."""
     known, wanted = set(before), set(after)
     added = [value for value in after if value not in known]
     removed = [value for value in before if value not in wanted]
-    return ListDiff(
+    return CollectionDiff(
         added=len(added),
         removed=len(removed),
         added_values=[str(value) for value in added[:_SHOWN_VALUES]],
@@ -168,7 +168,7 @@ def export_all(work: UnitOfWork, form: RuleFormat) -> str:
 
 def _row(
     head: ItemHead,
-    uses: Sequence[ListUse],
+    uses: Sequence[CollectionUse],
     expiries: Mapping[str, tuple[int, int]],
     requests: Mapping[int | None, Approval],
 ) -> StoredList:
@@ -190,11 +190,11 @@ def _row(
     )
 
 
-def _revision(row: RevisionRow, log_version: int | None) -> ListRevision:
+def _revision(row: RevisionRow, log_version: int | None) -> CollectionRevision:
     facts = document_of(row.document)
     members = {name: getattr(row, name) for name in ("revision", "author", "at_ms", "comment", "source")}
     members |= {"expires_at_ms": facts.get("expiresAt"), "log_version": log_version}
-    return ListRevision.model_validate({**facts, **members})
+    return CollectionRevision.model_validate({**facts, **members})
 
 
 def _known(work: UnitOfWork, name: str) -> ValueList:

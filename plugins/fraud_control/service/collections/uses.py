@@ -9,13 +9,13 @@ from typing import Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from fraud_control.domain.collection_models import CollectionUse
 from fraud_control.domain.errors import Invalid
 from fraud_control.domain.item import RULE, ItemName
 from fraud_control.domain.lifecycle import StateName
-from fraud_control.domain.list_models import ListUse
 from fraud_control.domain.rule_input import RuleReader
+from fraud_control.service.collections.summary import type_of
 from fraud_control.service.items.heads import in_use
-from fraud_control.service.lists.summary import type_of
 from fraud_control.store.models import ItemHead
 from fraud_rules.errors import Reason
 from fraud_rules.model.collection_history import collection_faults
@@ -27,10 +27,10 @@ __all__ = [
     "check_lists",
     "faults_of_lists",
     "in_force",
-    "named_lists",
+    "named_collections",
     "strongest_state",
+    "uses_by_name",
     "uses_of",
-    "uses_of_lists",
 ]
 
 _PARSED: Final = 20_000
@@ -38,21 +38,21 @@ _PARSED: Final = 20_000
 _STRONGEST_FIRST = (StateName.ACTIVE, StateName.PAUSE, StateName.SHADOW)
 
 
-def uses_of_lists(session: Session, reader: RuleReader) -> Mapping[str, Sequence[ListUse]]:
+def uses_by_name(session: Session, reader: RuleReader) -> Mapping[str, Sequence[CollectionUse]]:
     """The rules that name a list, drafts too, by the list's name."""
-    found: dict[str, list[ListUse]] = {}
+    found: dict[str, list[CollectionUse]] = {}
     for use, names in _uses(session, reader, "list"):
         for name in names:
             found.setdefault(name, []).append(use)
     return found
 
 
-def uses_of(session: Session, reader: RuleReader, name: str) -> Sequence[ListUse]:
+def uses_of(session: Session, reader: RuleReader, name: str) -> Sequence[CollectionUse]:
     """The rules that name this list, drafts too."""
     return [use for use, names in _uses(session, reader, name) if name in names]
 
 
-def named_lists(session: Session, reader: RuleReader, document: str) -> Mapping[str, ItemHead | None]:
+def named_collections(session: Session, reader: RuleReader, document: str) -> Mapping[str, ItemHead | None]:
     """The lists that the rule of a document names, by name; None for a missing list. A change of a list names none."""
     rule = reader.read_stored(document)
     return {name: session.get(ItemHead, ItemName.of_list(name)) for name in (() if rule is None else rule.lists)}
@@ -66,7 +66,7 @@ def in_force(session: Session, reader: RuleReader, change: ListChange, known: Li
     return [use.rule_id for use in uses_of(session, reader, change.name) if use.state.in_log]
 
 
-def strongest_state(uses: Sequence[ListUse]) -> StateName:
+def strongest_state(uses: Sequence[CollectionUse]) -> StateName:
     """The state of the rules that decides who may change their list. A list without rules counts as a draft."""
     states = {use.state for use in uses}
     return next((state for state in _STRONGEST_FIRST if state in states), StateName.DRAFT)
@@ -90,7 +90,7 @@ def check_lists(session: Session, rule: Rule) -> None:
         raise Invalid(faults, rule.rule_id)
 
 
-def _uses(session: Session, reader: RuleReader, text: str) -> Iterator[tuple[ListUse, Collection[str]]]:
+def _uses(session: Session, reader: RuleReader, text: str) -> Iterator[tuple[CollectionUse, Collection[str]]]:
     """The rules that name lists and whose documents have a text, with the names of their lists."""
     rules = select(ItemHead.item_key, ItemHead.state, ItemHead.document).where(
         in_use(RULE), ItemHead.document.contains(text, autoescape=True)
@@ -98,7 +98,7 @@ def _uses(session: Session, reader: RuleReader, text: str) -> Iterator[tuple[Lis
     for key, state, document in session.execute(rules.order_by(ItemHead.number)):
         name, lists = _parsed(reader, document)
         if lists:
-            yield ListUse(rule_id=int(key), name=name, state=StateName(state)), lists
+            yield CollectionUse(rule_id=int(key), name=name, state=StateName(state)), lists
 
 
 @lru_cache(maxsize=_PARSED)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fraud_control.domain.errors import Invalid
 from fraud_control.domain.item import ItemName
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.lists.summary import summary_of
-from fraud_control.service.lists.uses import in_force
+from fraud_control.service.collections.summary import summary_of
+from fraud_control.service.collections.uses import in_force
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.collection_history import change_faults
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ValueList
@@ -16,7 +16,7 @@ __all__ = ["check_change", "check_foreign_change"]
 
 def check_change(work: UnitOfWork, change: ListChange) -> None:
     """Check a change that follows all others. Raises Invalid."""
-    known = work.lists.current(change.name)
+    known = work.collections.current(change.name)
     faults = _faults(work, change, None if known is None else known.type)
     faults = faults or _length_faults(change, known, work.reader.limits.max_list_values)
     if faults:
@@ -29,7 +29,7 @@ def check_foreign_change(work: UnitOfWork, change: ListChange, version: int) -> 
     The store decides from its own copy of the log before the change: the published changes of the list, and the rules
     in force.
     """
-    faults = _faults(work, change, work.lists.type_before(change.name, version))
+    faults = _faults(work, change, work.collections.type_before(change.name, version))
     head, most = work.head(ItemName.of_list(change.name)), work.reader.limits.max_list_values
     if not faults and change.count_bound() + (0 if head is None else summary_of(head).size) > most:
         faults = _length_faults(change, work.contents.published(work.session, change.name), most)
@@ -38,7 +38,7 @@ def check_foreign_change(work: UnitOfWork, change: ListChange, version: int) -> 
 
 
 def _faults(work: UnitOfWork, change: ListChange, known: ListType | None) -> list[Reason]:
-    return change_faults(change, known, work.lists.count(), in_force(work.session, work.reader, change, known))
+    return change_faults(change, known, work.collections.count(), in_force(work.session, work.reader, change, known))
 
 
 def _length_faults(change: ListChange, known: ValueList | None, most: int) -> list[Reason]:

@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
+from fraud_control.domain.collection_models import CollectionInput
 from fraud_control.domain.errors import Invalid
-from fraud_control.domain.list_models import ListInput
 from fraud_rules.codec.rules.collections.files import read_values
 from fraud_rules.codec.rules.collections.lines import as_value, line_reasons
 from fraud_rules.codec.rules.collections.lists import read_list_change, value_fault
@@ -26,31 +26,31 @@ _MOST_EXPIRY_MS: Final = 2**53
 
 def input_of_lines(
     operation: ListOperation, content: str, value_type: ListType | None = None, expires_at_ms: int | None = None
-) -> ListInput:
+) -> CollectionInput:
     """The change of an uploaded or pasted text: one value per line. Blank lines and lines from `#` on do not count."""
     found = read_values(Path("values"), content.removeprefix("\ufeff"))
     values, lines = tuple(text for _, text in found), tuple(line for line, _ in found)
-    return ListInput(operation, values, value_type, expires_at_ms, lines)
+    return CollectionInput(operation, values, value_type, expires_at_ms, lines)
 
 
-def check_size(list_input: ListInput, most_bytes: int) -> None:
+def check_size(collection_input: CollectionInput, most_bytes: int) -> None:
     """Raise Invalid if the values of a change have too many bytes."""
-    size = sum(len(text) + 1 for text in list_input.values)
+    size = sum(len(text) + 1 for text in collection_input.values)
     if size > most_bytes:
         raise Invalid([Reason("values", f"have {size} bytes, at most {most_bytes} are allowed: send several changes")])
 
 
 def list_change(
-    name: str, list_input: ListInput, value_type: ListType | None, source: str, limits: RuleLimits
+    name: str, collection_input: CollectionInput, value_type: ListType | None, source: str, limits: RuleLimits
 ) -> ListChange:
     """Build a change of any length from texts. Repeated values count once. Raises Invalid with all reasons."""
     values = None
-    if list_input.operation is not ListOperation.DELETE:
-        values = [as_value(text, value_type) for text in dict.fromkeys(list_input.values)]
+    if collection_input.operation is not ListOperation.DELETE:
+        values = [as_value(text, value_type) for text in dict.fromkeys(collection_input.values)]
     try:
-        return _change(name, list_input.operation, value_type, values, source, limits)
+        return _change(name, collection_input.operation, value_type, values, source, limits)
     except RuleRejected as rejected:
-        raise Invalid(_by_line(rejected.reasons, list_input, value_type, limits)) from rejected
+        raise Invalid(_by_line(rejected.reasons, collection_input, value_type, limits)) from rejected
 
 
 def change_of_values(
@@ -71,13 +71,13 @@ def check_expiry(operation: ListOperation, expires_at_ms: int | None, now_ms: in
 
 
 def _by_line(
-    reasons: Sequence[Reason], list_input: ListInput, value_type: ListType | None, limits: RuleLimits
+    reasons: Sequence[Reason], collection_input: CollectionInput, value_type: ListType | None, limits: RuleLimits
 ) -> Sequence[Reason]:
     """Name the faults of values by their lines, if the values are from a text."""
-    if not list_input.lines:
+    if not collection_input.lines:
         return reasons
-    values = (as_value(text, value_type) for text in list_input.values)
-    placed = zip(list_input.lines, values, strict=True)
+    values = (as_value(text, value_type) for text in collection_input.values)
+    placed = zip(collection_input.lines, values, strict=True)
     faults = [(line, fault) for line, value in placed if (fault := value_fault(value, value_type, limits))]
     return [*(each for each in reasons if each.field != "values"), *line_reasons(faults)] if faults else reasons
 

@@ -9,12 +9,12 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.item import LIST, ItemName
+from fraud_control.service.collections.values import CollectionContents
 from fraud_control.service.items.heads import in_use
-from fraud_control.service.lists.values import ListContents
 from fraud_control.store.models import ExpiryRow, RevisionRow
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ValueList
 
-__all__ = ["ListsInWork"]
+__all__ = ["CollectionsInWork"]
 
 
 @dataclass(slots=True)
@@ -26,10 +26,10 @@ class _Known:
     waits: bool
 
 
-class ListsInWork:
+class CollectionsInWork:
     """The lists as the transaction sees them. Whoever changes rows of lists without `saved` must call `forget`."""
 
-    def __init__(self, session: Session, contents: ListContents) -> None:
+    def __init__(self, session: Session, contents: CollectionContents) -> None:
         self._session = session
         self._contents = contents
         self._lists: dict[str, _Known] = {}
