@@ -48,7 +48,7 @@ from fraud_control.sync.reader_state import ReaderPosition
 from fraud_control.sync.unapproved import (
     UnapprovedItem,
     seed_documents,
-    unapproved_lists,
+    unapproved_collections,
     unapproved_rules,
 )
 from fraud_control.ttl_cache import CachedByKey, CachedValue
@@ -205,8 +205,11 @@ def compose(
     def unapproved() -> Sequence[UnapprovedItem]:
         if not settings.four_eyes:
             return ()
-        lists = unapproved_lists(store, partial(read_seed_folder, CollectionKind.LIST, config, detector.limits))
-        return [*unapproved_rules(database, seeds), *lists]
+        collections = (
+            unapproved_collections(store, kind, partial(read_seed_folder, kind, config, detector.limits))
+            for kind in CollectionKind
+        )
+        return [*unapproved_rules(database, seeds), *(each for found in collections for each in found)]
 
     scan = AuditScan()
     checks = Checks(

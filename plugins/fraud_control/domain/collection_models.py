@@ -1,4 +1,4 @@
-"""Read models of lists, and the input of a change of a list. Values are texts, so that no client rounds a long."""
+"""Read models of lists and maps, and the input of a change of one. Values are texts, so that no client rounds them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pydantic import Field
 
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import Approval, EpochMs, ImportEffect, ProblemReason, ReadModel
+from fraud_rules.model.collection_history import CollectionType
 from fraud_rules.model.value_list import ListOperation, ListType
+from fraud_rules.model.value_map import MapValueType
 
 __all__ = [
     "CollectionDiff",
@@ -18,53 +20,70 @@ __all__ = [
     "CollectionRevision",
     "CollectionUse",
     "ListedValue",
+    "MapEntry",
+    "StoredCollection",
     "StoredList",
+    "StoredMap",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionInput:
-    """A change of a list as a user enters it.
+    """A change of a list or map as a user enters it.
 
-    `type` is for a new list only. With `expires_at_ms`, the values leave the list at this time, in epoch ms.
-    `lines` are the lines of the values in a text, empty for values without a text.
+    `values` are the values of a list, or the keys that a map loses; `entries` are the keys with their values that a map
+    gets. `type` is for a new list or map only. With `expires_at_ms`, they leave it at this time, in epoch ms. `lines`
+    are their lines in a text, empty without a text.
     """
 
     operation: ListOperation
     values: tuple[str, ...] = ()
-    type: ListType | None = None
+    type: CollectionType | None = None
     expires_at_ms: int | None = None
     lines: tuple[int, ...] = ()
+    entries: tuple[tuple[str, str], ...] = ()
 
 
 class CollectionUse(ReadModel):
-    """A rule that names a list."""
+    """A rule that names a list or map."""
 
     rule_id: int
     name: str | None
     state: StateName
 
 
-class StoredList(ReadModel):
-    """A list in the store, with all its changes.
+class StoredCollection(ReadModel):
+    """A list or map in the store, with all its changes.
 
-    `log_version` is the list's version in the rule log, None until the newest change reaches the log. `pending` is the
-    open request for approval.
+    `log_version` is its version in the rule log, None until the newest change reaches the log. `pending` is the open
+    request for approval.
     """
 
     name: str
-    type: ListType
     size: int
     revision: int
     source: str
     updated_at_ms: EpochMs = Field(serialization_alias="updatedAt")
     updated_by: str
     published: bool = Field(description="False only while the newest change waits for the rule log.")
-    rules: list[CollectionUse] = Field(description="The rules that name the list, drafts too.")
+    rules: list[CollectionUse] = Field(description="The rules that name it, drafts too.")
     expiring: int = Field(description="The number of values that expire.")
     next_expiry_ms: EpochMs | None = Field(serialization_alias="nextExpiry")
     log_version: int | None = Field(exclude=True)
     pending: Approval | None = Field(exclude=True)
+
+
+class StoredList(StoredCollection):
+    """A list in the store."""
+
+    type: ListType
+
+
+class StoredMap(StoredCollection):
+    """A map in the store."""
+
+    key_type: ListType
+    value_type: MapValueType
 
 
 class ListedValue(ReadModel):
@@ -74,8 +93,17 @@ class ListedValue(ReadModel):
     expires_at_ms: EpochMs | None = Field(serialization_alias="expiresAt")
 
 
+class MapEntry(ReadModel):
+    """An entry of a map, with the time at which it leaves the map."""
+
+    key: str
+    value: str
+    expires_at_ms: EpochMs | None = Field(serialization_alias="expiresAt")
+
+
 class CollectionRevision(ReadModel):
-    """A change of a list. `added` and `removed` count the values that it added and removed.
+    """A change of a list or map. `added` and `removed` count the values, or the entries of a map, that it added and
+    removed. A key with another value counts twice: its entry before is removed, and the one after is added.
 
     `log_version` is the offset of its last record in the rule log, None before the record arrives.
     """
@@ -93,7 +121,9 @@ class CollectionRevision(ReadModel):
 
 
 class CollectionDiff(ReadModel):
-    """The values that a change adds and removes: their numbers, and the first of them."""
+    """The values that a change adds and removes: their numbers, and the first of them. The values of a map are its
+    entries, as `key,value` in CSV. A key with another value has its entry before and the one after.
+    """
 
     added: int
     removed: int
@@ -102,8 +132,8 @@ class CollectionDiff(ReadModel):
 
 
 class CollectionImportItem(ReadModel):
-    """The effect of one list of the file: the values that the list gains and loses. `revision` is the revision of the
-    list before the import, 0 for a new list.
+    """The effect of one list or map of the file: the values that it gains and loses. `revision` is its revision before
+    the import, 0 for a new one.
     """
 
     where: str
@@ -115,7 +145,7 @@ class CollectionImportItem(ReadModel):
 
 
 class CollectionImportResult(ReadModel):
-    """The result of an import, list by list. If one list is rejected, or in a dry run, nothing is applied."""
+    """The result of an import, list by list or map by map. If one is rejected, or in a dry run, nothing is applied."""
 
     items: list[CollectionImportItem]
     applied: bool

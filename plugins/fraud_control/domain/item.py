@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["LIST", "NO_ITEM", "RULE", "ItemName"]
+from fraud_rules.model.value_list import CollectionKind, CollectionName
+
+__all__ = ["LIST", "MAP", "NO_ITEM", "RULE", "ItemName"]
 
 RULE: Final = "rule"
-LIST: Final = "list"
+LIST: Final = CollectionKind.LIST.value
+MAP: Final = CollectionKind.MAP.value
 
 
 class ItemName(NamedTuple):
@@ -26,6 +29,22 @@ class ItemName(NamedTuple):
         """The name of a list."""
         return cls(LIST, name)
 
+    @classmethod
+    def of_map(cls, name: str) -> ItemName:
+        """The name of a map."""
+        return cls(MAP, name)
+
+    @classmethod
+    def of_collection(cls, named: CollectionName) -> ItemName:
+        """The name of a list or map."""
+        kind, name = named
+        return cls(kind.value, name)
+
+    @property
+    def collection_kind(self) -> CollectionKind:
+        """The kind of a list or map."""
+        return CollectionKind(self.kind)
+
     @property
     def rule_id(self) -> int | None:
         """The id of a rule; None for another item."""
@@ -35,6 +54,11 @@ class ItemName(NamedTuple):
     def list_name(self) -> str | None:
         """The name of a list; None for another item."""
         return self.key if self.kind == LIST else None
+
+    @property
+    def map_name(self) -> str | None:
+        """The name of a map; None for another item."""
+        return self.key if self.kind == MAP else None
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}"

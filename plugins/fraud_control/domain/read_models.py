@@ -16,9 +16,9 @@ from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass as model_dataclass
 
 from fraud_control.domain.canonical import decoded
+from fraud_control.domain.item import ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.roles import Role
-from fraud_rules.model.value_list import ListType
 
 __all__ = [
     "Approval",
@@ -41,6 +41,7 @@ __all__ = [
     "ImportResult",
     "JsonDocument",
     "ListDifference",
+    "MapDifference",
     "Mark",
     "MarkVerdict",
     "OutboxState",
@@ -141,18 +142,19 @@ class Change(ReadModel):
 
 
 class Approval(ReadModel):
-    """A request for approval of a change of a rule or of a list."""
+    """A request for approval of a change of a rule, a list or a map."""
 
     id: int
-    rule_id: int | None = Field(description="Null for a list.")
-    list_name: str | None = Field(description="Null for a rule.")
+    rule_id: int | None = Field(description="Null for a list or map.")
+    list_name: str | None = Field(description="Null for a rule or map.")
+    map_name: str | None = Field(description="Null for a rule or list.")
     revision: int
-    action: str = Field(description="state, edit or rollback; list for a change of a list.")
+    action: str = Field(description="state, edit or rollback; list or map for a change of one.")
     target: StateName | None
     author: str = Field(description="The user who wrote the document.")
     contributors: JsonNames = Field(
-        description="Users who changed the document, or a list that it names, since the last approval. With four eyes, "
-        "they cannot approve it."
+        description="Users who changed the document, or a list or map that it names, since the last approval. With "
+        "four eyes, they cannot approve it."
     )
     requested_by: str
     requested_at_ms: EpochMs = Field(serialization_alias="requestedAt")
@@ -164,14 +166,15 @@ class Approval(ReadModel):
     decided_at_ms: EpochMs | None = Field(serialization_alias="decidedAt")
     decision_comment: str | None
     document: JsonDocument = Field(
-        description="The rule after approval; or the change of the list, with its first values and their `count`."
+        description="The rule after approval; or the change of the list or map, with its first values and `count`."
     )
     basis: JsonRevisions | None = Field(
-        description="The revisions of the rule and of the lists that it names, or of the list, by part: the content "
-        "that an approval covers. A change of any part withdraws the request."
+        description="The revisions of the rule and of the lists and maps that it names, or of the list or map, by "
+        "part: the content that an approval covers. A change of any part withdraws the request."
     )
     says: str = Field(
-        "", description="The rule after approval in words, in a list of requests. Empty for a list, and elsewhere."
+        "",
+        description="The rule after approval in words, in a list of requests. Empty for a list or map, and elsewhere.",
     )
 
 
@@ -330,8 +333,9 @@ class Evidence(ReadModel):
 
 
 class AuditRow(ReadModel):
-    """A row of the audit log. Its hash chains it to the row before. `ruleId` and `listName` are the rule or list that
-    the row concerns. `program` made the change for the user with a token; null for a person."""
+    """A row of the audit log. Its hash chains it to the row before. `ruleId`, `listName` and `mapName` are the rule,
+    list or map that the row concerns. `program` made the change for the user with a token; null for a person.
+    """
 
     seq: int
     at_ms: EpochMs = Field(serialization_alias="at")
@@ -340,6 +344,7 @@ class AuditRow(ReadModel):
     subject: str
     rule_id: int | None
     list_name: str | None
+    map_name: str | None
     program: str | None
     before: JsonValue
     after: JsonValue
@@ -392,10 +397,10 @@ class DriftDifference(ReadModel):
 
 
 class DriftedCollection(ReadModel):
-    """A list in the store or in the rule log, with the SHA-256 of its values as sorted JSON, in hex."""
+    """A list or map in the store or in the rule log, with the SHA-256 of its content as sorted JSON, in hex."""
 
     version: int
-    type: ListType
+    type: str = Field(description="The type of the values; the types of keys and values of a map: `long to decimal`.")
     size: int
     values_sha256: str
 
@@ -411,6 +416,14 @@ class ListDifference(ReadModel):
     log: DriftedCollection | None
 
 
+class MapDifference(ReadModel):
+    """A map that differs between the store and the rule log."""
+
+    map_name: str
+    store: DriftedCollection | None
+    log: DriftedCollection | None
+
+
 @dataclass(frozen=True, slots=True)
 class OutboxState:
     """The changes that wait for the rule log; `oldest_ms` is the time at which the oldest was saved."""
@@ -421,8 +434,14 @@ class OutboxState:
 
 @model_dataclass(frozen=True, slots=True, config=ConfigDict(alias_generator=_ALIASES))
 class RuleChanged:
-    """A rule or a list was changed. If both `ruleId` and `listName` are null, any rule or list may have changed."""
+    """A rule, a list or a map was changed. If no member names it, any of them may have changed."""
 
     rule_id: int | None
     revision: int | None
     list_name: str | None = None
+    map_name: str | None = None
+
+    @classmethod
+    def of_item(cls, item: ItemName, revision: int | None) -> RuleChanged:
+        """A change of this item."""
+        return cls(item.rule_id, revision, item.list_name, item.map_name)

@@ -163,14 +163,15 @@ class FeedOperation:
 
 @dataclass(frozen=True, slots=True)
 class FeedRuleChange:
-    """A rule or a list was changed; without `rule_id` and `list_name`, any rule or list may have changed. `offset` is a
-    row of the audit log.
+    """A rule, a list or a map was changed; without `rule_id`, `list_name` and `map_name`, any of them may have changed.
+    `offset` is a row of the audit log.
     """
 
     offset: int
     rule_id: int | None
     revision: int | None
     list_name: str | None = None
+    map_name: str | None = None
     source: FeedSource = FeedSource.CHANGES
 
 

@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from msgspec import structs
 
+from fraud_control.domain.item import NO_ITEM, ItemName
 from fraud_control.feed.counts import MinuteCounts
 from fraud_control.feed.day_figures import DayFigures
 from fraud_control.feed.decisions import DecisionMemory
@@ -40,7 +41,7 @@ class MemoryBounds:
     alert_bytes: int = 67_108_864
     corrections: int = 20_000
     operations: int = 20_000
-    lists: int = 1_000
+    collections: int = 1_000
     progress: int = 20_000
     newest_progress: int = 500
 
@@ -80,7 +81,7 @@ class FeedMemory:
         self._operations: deque[FeedOperation] = deque()
         self._by_version: dict[int, RuleOperation] = {}
         self._by_rule: dict[int, RuleOperation] = {}
-        self._by_list: dict[str, RuleOperation] = {}
+        self._by_collection: dict[ItemName, RuleOperation] = {}
         self._progress: deque[FeedBatch] = deque(maxlen=self._bounds.newest_progress)
         self._points: deque[FeedBatch] = deque(maxlen=self._bounds.progress)
         self._rule_cpu: Mapping[int, float] = {}
@@ -164,14 +165,14 @@ class FeedMemory:
         with self._lock:
             return [alert_id for alert_id, each in self._corrections.items() if each.kind == "RETRACTED"]
 
-    def operation(self, version: int, rule_id: int | None = None, list_name: str | None = None) -> RuleOperation | None:
-        """Find the detector's report about a record of the rule log. The newest report of each rule and list always
-        stays in memory.
+    def operation(self, version: int, item: ItemName = NO_ITEM) -> RuleOperation | None:
+        """Find the detector's report about a record of the rule log. The newest report of each item always stays in
+        memory.
         """
         with self._lock:
             found = self._by_version.get(version)
             if found is None:
-                newest = self._by_list.get(list_name or "") if rule_id is None else self._by_rule.get(rule_id)
+                newest = self._by_collection.get(item) if item.rule_id is None else self._by_rule.get(item.rule_id)
                 found = newest if newest is not None and newest.rule_version == version else None
             return found
 
@@ -254,10 +255,11 @@ class FeedMemory:
         self._by_version[operation.rule_version] = operation
         if operation.rule_id is not None:
             self._by_rule[operation.rule_id] = operation
-        if operation.list_name is not None:
-            self._by_list[operation.list_name] = operation
-            while len(self._by_list) > self._bounds.lists:
-                del self._by_list[next(iter(self._by_list))]
+        named = (ItemName.of_list(operation.list_name or ""), ItemName.of_map(operation.map_name or ""))
+        for item in (each for each in named if each.key):
+            self._by_collection[item] = operation
+            while len(self._by_collection) > self._bounds.collections:
+                del self._by_collection[next(iter(self._by_collection))]
         while len(self._operations) > self._bounds.operations:
             old = self._operations.popleft()
             if self._by_version.get(old.operation.rule_version) is old.operation:

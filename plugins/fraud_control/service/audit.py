@@ -1,9 +1,9 @@
 """The audit log: one row for each change. A hash chains each row to the row before it.
 
-`hash` is the SHA-256, in hex, of the canonical JSON of the row's members (`listName` and `program` only if the row has
-one) and `previous_hash`; the first row's previous hash is 64 zeros. Computing the chain again finds a row that was
-changed, removed or inserted. It cannot find that rows were cut off at the end. Therefore each record of the rule log
-names the audit row of its change (see `outbox`), as evidence outside the database.
+`hash` is the SHA-256, in hex, of the canonical JSON of the row's members (`listName`, `mapName` and `program` only if
+the row has one) and `previous_hash`; the first row's previous hash is 64 zeros. Computing the chain again finds a row
+that was changed, removed or inserted. It cannot find that rows were cut off at the end. Therefore each record of the
+rule log names the audit row of its change (see `outbox`), as evidence outside the database.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ class AuditFilter:
 
     rule_id: int | None = None
     list_name: str | None = None
+    map_name: str | None = None
     who: str | None = None
     action: str | None = None
     since_ms: int | None = None
@@ -155,6 +156,8 @@ def _conditions(session: Session, chosen: AuditFilter) -> Iterator[ColumnElement
         yield AuditEntry.concerns(ItemName.of_rule(storable_id(chosen.rule_id)))
     if chosen.list_name is not None:
         yield AuditEntry.concerns(ItemName.of_list(chosen.list_name))
+    if chosen.map_name is not None:
+        yield AuditEntry.concerns(ItemName.of_map(chosen.map_name))
     if chosen.who is not None:
         yield AuditEntry.who == chosen.who
     yield from _in_time(session, chosen)

@@ -111,7 +111,7 @@ class UnitOfWork:
 
     def report(self, head: ItemHead) -> None:
         """Report a change of an item to the listeners."""
-        self.changed.append(RuleChanged(head.rule_id, head.revision, head.list_name))
+        self.changed.append(RuleChanged.of_item(head.item, head.revision))
 
     def rules_in_use(self) -> int:
         """Count the rules that are not deleted."""

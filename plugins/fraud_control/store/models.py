@@ -79,6 +79,11 @@ class OfItem:
         """The name of the list; None for a row that is not about a list."""
         return self.item.list_name
 
+    @property
+    def map_name(self) -> str | None:
+        """The name of the map; None for a row that is not about a map."""
+        return self.item.map_name
+
 
 class ItemHead(OfItem, Base):
     """A governed item at its newest effective revision. Its text is its name: `rule 7`.
@@ -126,9 +131,9 @@ class RevisionRow(OfItem, Base):
     offset in the log changes.
 
     `author` made the change, and `content_author` wrote its content. `document` is the content as JSON, or what a
-    reader of the history sees of a long content. The values of such a content follow from the `payload` (values as a
-    JSON array), the `operation` and the `type` of all its records in the order of the rule log. A content that is its
-    document has none of these.
+    reader of the history sees of a long content. Such a content follows from the `payload` (values as a JSON array, or
+    entries as an object), the `operation` and the `type` of all its records in the order of the rule log. A content
+    that is its document has none of these.
     """
 
     __tablename__ = "item_revisions"
@@ -168,7 +173,7 @@ class ApprovalRow(OfItem, Base):
     """A request for approval of a change of an item. `author` wrote its document; `contributors` (a JSON
     array of users) changed it since its last approval.
 
-    `payload` has all values of a change of a list as a JSON array. Its `document` has only the first of them. `basis`
+    `payload` has all values of a change of a list or map as JSON. Its `document` has only the first of them. `basis`
     is a JSON object, see `basis`; None for a request of a release without it.
     """
 

@@ -1,11 +1,11 @@
-"""Compares the rules and lists of the store with those of the rule log.
+"""Compares the rules, lists and maps of the store with those of the rule log.
 
-The comparison is at one offset of the log. It leaves out each rule or list with a record in the outbox or an unread
-record in the log. Any other one that differs is a difference; its runbook is `drift`. The check also counts the unread
+The comparison is at one offset of the log. It leaves out each item with a record in the outbox or an unread record in
+the log. Any other one that differs is a difference; its runbook is `drift`. The check also counts the unread
 records: the store is in sync only if there are none.
 
-The check keeps the lists of the store. So it finds a changed row of a list only after a restart, or when `fraud store
-drift` runs it.
+The check keeps the lists and maps of the store. So it finds a changed row of one only after a restart, or when `fraud
+store drift` runs it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class DriftReport:
 
     @property
     def in_sync(self) -> bool:
-        """Whether the store has read the whole log and has the same rules and lists."""
+        """Whether the store has read the whole log and has the same items."""
         return not self.differences and not self.behind
 
 
@@ -141,7 +141,7 @@ def store_side(session: Session, contents: CollectionContents) -> StoreSide:
     ).all()
     own = select(OutboxRow.log_version).where(OutboxRow.log_version >= position)
     return StoreSide(
-        items={name: kind.in_store(session, contents) for name, kind in KINDS.items()},
+        items={name: kind.in_store(session, contents, name) for name, kind in KINDS.items()},
         contents=contents,
         position=position,
         reached=(session.scalar(select(func.max(OutboxRow.log_version))) or -1) + 1,
@@ -163,7 +163,7 @@ def _differences(
     name: str, store: StoreSide, timeline: RuleTimeline, pending: Collection[ItemName]
 ) -> Iterator[ItemDifference]:
     kind, stored = KINDS[name], store.items[name]
-    logged = kind.in_log(timeline)
+    logged = kind.in_log(timeline, name)
     items = {ItemName(name, key) for key in stored.keys() | logged.keys()}.difference(pending)
     for item in sorted(items, key=lambda each: (each.rule_id or 0, each.key)):
         ours, theirs = stored.get(item.key), logged.get(item.key)
@@ -178,6 +178,8 @@ def _equal(kind: Kind[Any], contents: CollectionContents, ours: Side, theirs: Si
 def _item_of(entry: LogEntry) -> ItemName:
     if entry.list_name is not None:
         return ItemName.of_list(entry.list_name)
+    if entry.map_name is not None:
+        return ItemName.of_map(entry.map_name)
     return NO_ITEM if entry.rule_id is None else ItemName.of_rule(entry.rule_id)
 
 

@@ -28,7 +28,7 @@ class Expiry:
     def __init__(self, store: StoreAccess, report: Callable[[RuleChanged], None] = lambda changed: None) -> None:
         self._store = store
         self._report = report
-        self._attempts = RepeatedWork("the expiry of list values")
+        self._attempts = RepeatedWork("the expiry of values")
 
     @property
     def failure(self) -> str | None:

@@ -16,10 +16,11 @@ from typing import Any, Final
 
 import msgspec
 
+from fraud_control.domain.collection_types import item_of
 from fraud_control.domain.item import ItemName
 from fraud_control.domain.roles import system_author
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.collections import content as lists
+from fraud_control.service.collections import content as collections
 from fraud_control.service.collections.content import CollectionContent
 from fraud_control.service.collections.expiries import expiries_of
 from fraud_control.service.collections.faults import check_change
@@ -125,17 +126,17 @@ def _apply(work: UnitOfWork, steps: Sequence[_Step], source: str) -> None:
         CollectionContent(change, first.expires_at_ms), system_author(source), "cdc.list", "from the table of lists",
         source=source, detail={"offset": first.offset},
     )  # fmt: skip
-    save(work, lists, head, new)
+    save(work, collections, head, new)
 
 
 def _changed_values(work: UnitOfWork, change: ListChange, step: _Step) -> list[ListValue]:
     """The values that the step changes: a table sends all its rows again at a snapshot."""
-    current, values = work.collections.current(change.name), change.values()
+    current, values = work.collections.current(item_of(change)), change.values()
     if current is None:
         return values if step.operation is ListOperation.ADD else []
     if step.operation is ListOperation.REMOVE:
         return [value for value in values if current.contains(value)]
-    expiries = expiries_of(work.session, change.name, values)
+    expiries = expiries_of(work.session, item_of(change), values)
     return [
         value for value in values if not (current.contains(value) and expiries.get(str(value)) == step.expires_at_ms)
     ]

@@ -16,7 +16,7 @@ from typing import Final
 from sqlalchemy import or_, select, update
 
 from fraud_control.domain.canonical import decoded
-from fraud_control.domain.item import LIST, RULE, ItemName
+from fraud_control.domain.item import RULE, ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleChanged
 from fraud_control.domain.roles import log_author
@@ -81,9 +81,8 @@ def mark_published(work: UnitOfWork, seq: int, offset: int) -> None:
     for table in (RevisionRow, ItemHead):
         work.session.execute(update(table).where(table.outbox_seq == seq).values(log_version=offset))
     item = ItemName(marked.kind, marked.item_key)
-    if item.kind == LIST:
-        work.collections.forget(item.key)
-    work.changed.append(RuleChanged(item.rule_id, marked.revision, item.list_name))
+    work.collections.forget(item)
+    work.changed.append(RuleChanged.of_item(item, marked.revision))
 
 
 def mark_arrived(work: UnitOfWork, record: Record, own_store: bytes) -> bool:
@@ -99,15 +98,12 @@ def _apply_record(work: UnitOfWork, record: Record, own_store: bytes) -> None:
         return
     entry = read_entry(record.offset, record.append_ms, record.value, work.reader.schema, work.reader.limits)
     if entry.change is None:
-        raise RuleRejected(entry.reasons, entry.rejected_id, entry.list_name)
+        raise RuleRejected(entry.reasons, entry.rejected_id, entry.list_name, entry.map_name)
     source = _source_of(record)
     if isinstance(entry.change, Control):
         _apply_foreign_control(work, entry, entry.change.type, source)
         return
-    kind_name = KIND_OF_CHANGE.get(type(entry.change))
-    if kind_name is None:
-        return
-    kind = KINDS[kind_name]
+    kind = KINDS[KIND_OF_CHANGE[type(entry.change)]]
     found = kind.foreign(work, entry)
     if found is None:
         return

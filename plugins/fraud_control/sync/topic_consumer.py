@@ -299,5 +299,7 @@ def _is_foreign(known: PositionRow | None, topic_id: str, end: int) -> bool:
 def _rejected_item(error: RuleRejected) -> ItemName:
     if error.list_name is not None:
         return ItemName.of_list(error.list_name)
+    if error.map_name is not None:
+        return ItemName.of_map(error.map_name)
     known = error.rule_id is not None and 0 < error.rule_id < 2**63
     return ItemName.of_rule(error.rule_id) if known and error.rule_id is not None else NO_ITEM

@@ -1,4 +1,4 @@
-"""Finds content in force that has no approval, although four eyes is on: rules, and the lists that they name.
+"""Finds content in force that has no approval, although four eyes is on: rules, and the lists and maps that they name.
 
 The changes of users pass the approval. A record of another writer of the rule log, and a row of the table in
 `rules-cdc`, do not: Kafka's ACLs decide who may write them, and their member `source` proves nothing. Only the content
@@ -16,7 +16,7 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of
-from fraud_control.domain.item import LIST, RULE, ItemName
+from fraud_control.domain.item import RULE, ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.roles import system_author
 from fraud_control.service.collections.expiry import EXPIRY_AUTHOR
@@ -29,11 +29,13 @@ from fraud_control.store.database import Database
 from fraud_control.store.models import ItemHead, RevisionRow
 from fraud_rules.codec.rules.apply import validate_files
 from fraud_rules.codec.rules.collections.files import SeedCollection
+from fraud_rules.codec.rules.collections.plan import Entries
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.value_list import CollectionKind
 
-__all__ = ["UnapprovedItem", "seed_documents", "unapproved_lists", "unapproved_rules"]
+__all__ = ["UnapprovedItem", "seed_documents", "unapproved_collections", "unapproved_rules"]
 
 CDC_AUTHOR: Final = system_author("cdc")
 _MOST_REVISIONS: Final = 1_000
@@ -41,8 +43,8 @@ _MOST_REVISIONS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class UnapprovedItem:
-    """A rule, or a list that an ACTIVE rule names, with a change of another writer. `source` is what the record says;
-    `version` is the offset of a rule's record in the rule log.
+    """A rule, or a list or map that an ACTIVE rule names, with a change of another writer. `source` is what the record
+    says; `version` is the offset of a rule's record in the rule log.
     """
 
     item: ItemName
@@ -80,13 +82,15 @@ def unapproved_rules(
     ]
 
 
-def unapproved_lists(store: StoreAccess, seeds: Callable[[], Sequence[SeedCollection]]) -> Sequence[UnapprovedItem]:
-    """The lists that ACTIVE rules name, if another writer made their newest change and no seed file has their values.
-    The removal of expired values does not count as a change. Raises Unavailable.
+def unapproved_collections(
+    store: StoreAccess, kind: CollectionKind, seeds: Callable[[], Sequence[SeedCollection]]
+) -> Sequence[UnapprovedItem]:
+    """The lists or maps that ACTIVE rules name, if another writer made their newest change and no seed file has their
+    content. The removal of expired values does not count as a change. Raises Unavailable.
     """
     newest = (
         select(RevisionRow.item_key, func.max(RevisionRow.revision).label("revision"))
-        .where(RevisionRow.kind == LIST, RevisionRow.author != EXPIRY_AUTHOR)
+        .where(RevisionRow.kind == kind.value, RevisionRow.author != EXPIRY_AUTHOR)
         .group_by(RevisionRow.item_key)
         .subquery()
     )
@@ -95,16 +99,17 @@ def unapproved_lists(store: StoreAccess, seeds: Callable[[], Sequence[SeedCollec
         select(RevisionRow.item_key, RevisionRow.source)
         .join(newest, (newest.c.item_key == RevisionRow.item_key) & (newest.c.revision == RevisionRow.revision))
         .join(ItemHead, (ItemHead.kind == RevisionRow.kind) & (ItemHead.item_key == RevisionRow.item_key))
-        .where(RevisionRow.part == 0, by_another, in_use(LIST))
+        .where(RevisionRow.part == 0, by_another, in_use(kind.value))
     )
     with store.database.reading() as session:
         foreign = session.execute(query.order_by(RevisionRow.item_key)).all()
-        known = {each.name: set(each.values) for each in seeds()} if foreign else {}
+        known = {each.name: each.entries for each in seeds()} if foreign else {}
+        items = ((ItemName(kind.value, name), source) for name, source in foreign)
         return [
-            UnapprovedItem(ItemName.of_list(name), source)
-            for name, source in foreign
-            if strongest_state(uses_of(session, store.reader, name)) is StateName.ACTIVE
-            and known.get(name) != _values(session, store.contents, name)
+            UnapprovedItem(item, source)
+            for item, source in items
+            if strongest_state(uses_of(session, store.reader, item)) is StateName.ACTIVE
+            and known.get(item.key) != _entries(session, store.contents, item)
         ]
 
 
@@ -120,9 +125,9 @@ def _took_out_of_force(session: Session, head: ItemHead) -> bool:
     return False
 
 
-def _values(session: Session, contents: CollectionContents, name: str) -> set[int | str]:
-    known = contents.current(session, name)
-    return set() if known is None else set(known.values())
+def _entries(session: Session, contents: CollectionContents, item: ItemName) -> Entries:
+    known = contents.current(session, item)
+    return {} if known is None else known.entries()
 
 
 def seed_documents(folder: Path, schema: TransactionSchema, limits: RuleLimits) -> Mapping[int, Sequence[bytes]]:

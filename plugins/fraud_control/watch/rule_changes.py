@@ -1,9 +1,10 @@
-"""Reports changes of rules and lists, by any user in any process, to the event stream."""
+"""Reports changes of rules, lists and maps, by any user in any process, to the event stream."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from fraud_control.domain.item import NO_ITEM, ItemName
 from fraud_control.domain.read_models import RuleChanged
 from fraud_control.feed.events import Event, FeedRuleChange
 from fraud_control.service import audit
@@ -15,6 +16,7 @@ __all__ = ["ChangesWatch"]
 
 _POLL_INTERVAL_S = 0.5
 _ROWS = 50
+_NO_SUBJECT = (None, None, None)
 
 
 class ChangesWatch(ChangeFollower):
@@ -43,13 +45,13 @@ class ChangesWatch(ChangeFollower):
         newest = rows[0].seq if rows else 0
         before = self._seen
         changes: list[Event] = [
-            FeedRuleChange(newest, each.rule_id, each.revision, each.list_name) for each in accepted
+            FeedRuleChange(newest, each.rule_id, each.revision, each.list_name, each.map_name) for each in accepted
         ]
         if before is not None:
-            known = {(each.rule_id, each.list_name) for each in accepted}
+            known = {(each.rule_id, each.list_name, each.map_name) for each in accepted}
             new = [row for row in rows if row.seq > before]
-            others = {_subject_of(row.subject) for row in new} - known - {(None, None)}
-            changes += [FeedRuleChange(newest, rule_id, None, name) for rule_id, name in sorted(others, key=str)]
+            others = {_subject_of(row.subject) for row in new} - known - {_NO_SUBJECT}
+            changes += [FeedRuleChange(newest, each[0], None, *each[1:]) for each in sorted(others, key=str)]
             if len(new) == _ROWS:
                 changes = [FeedRuleChange(newest, None, None)]
         if changes:
@@ -57,9 +59,7 @@ class ChangesWatch(ChangeFollower):
         self._seen = newest
 
 
-def _subject_of(subject: str) -> tuple[int | None, str | None]:
-    """Read the rule id or the list's name from the subject of an audit row; neither for other subjects."""
-    kind, _, named = subject.partition(" ")
-    if kind == "list":
-        return None, named
-    return (int(named), None) if kind == "rule" and named.isascii() and named.isdigit() else (None, None)
+def _subject_of(subject: str) -> tuple[int | None, str | None, str | None]:
+    """Read the rule id, or the name of the list or map, from the subject of an audit row; none for other subjects."""
+    item = ItemName(*subject.split(" ", 1)) if " " in subject else NO_ITEM
+    return item.rule_id, item.list_name, item.map_name

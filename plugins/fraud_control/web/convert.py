@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median_low
 from typing import Any
 
+from fraud_control.domain.item import ItemName
 from fraud_control.feed.events import FeedBatch
 from fraud_control.web.problems import reasons_shown
 from fraud_control.web.schemas import rules
@@ -22,6 +23,7 @@ def activation_of(operation: RuleOperation) -> rules.Activation:
         log_version=operation.rule_version,
         rule_id=operation.rule_id,
         list_name=operation.list_name,
+        map_name=operation.map_name,
         status="REJECTED" if operation.rejected else "LIVE",
         reasons=reasons_shown(operation.reasons),
         batch_id=operation.batch_id,
@@ -42,12 +44,13 @@ def _warm_up(report: WarmUpReport) -> rules.WarmUp:
     )
 
 
-def pending_activation(version: int, rule_id: int | None, list_name: str | None = None) -> rules.Activation:
+def pending_activation(version: int, item: ItemName) -> rules.Activation:
     """Build the activation of a record that the detector has not reported yet."""
     return rules.Activation(
         log_version=version,
-        rule_id=rule_id,
-        list_name=list_name,
+        rule_id=item.rule_id,
+        list_name=item.list_name,
+        map_name=item.map_name,
         status="PENDING",
         reasons=[],
         batch_id=None,

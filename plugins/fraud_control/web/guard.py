@@ -15,7 +15,7 @@ _MOST_BYTES = 262_144
 _IMPORT_BYTES = 8_388_608  # above the service's bound on a file, because JSON escapes each line break of the file
 _LIST_BYTES = 25_165_824  # above the service's bound on the values of a change
 _MOST_QUERY_BYTES = 4_096
-_LIST_CHANGE = re.compile(r"/api/(labels|lists(/[^/]+/(changes|preview))?)$")
+_LIST_CHANGE = re.compile(r"/api/(labels|(lists|maps)(/[^/]+/(changes|preview))?)$")
 _HEADERS = {
     # The component library writes styles at run time. Scripts may only come from this server's files.
     "Content-Security-Policy": (

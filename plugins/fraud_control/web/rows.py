@@ -8,6 +8,7 @@ from fastapi import Response
 
 from fraud_control.composition import ControlPlane
 from fraud_control.domain import read_models
+from fraud_control.domain.item import ItemName
 from fraud_control.service.rules.approved_content import ApprovedContents
 from fraud_control.web.answer import answer
 from fraud_control.web.convert import activation_of, pending_activation
@@ -47,21 +48,19 @@ def revisions(
     return [
         schemas.Version(
             **dict(each),
-            activation=activation(plane, each.log_version, rule_id),
+            activation=activation(plane, each.log_version, ItemName.of_rule(rule_id)),
             approved=approved.covers(each.document),
         )
         for each in found
     ]
 
 
-def activation(
-    plane: ControlPlane, log_version: int | None, rule_id: int | None, list_name: str | None = None
-) -> schemas.Activation | None:
+def activation(plane: ControlPlane, log_version: int | None, item: ItemName) -> schemas.Activation | None:
     """Find the detector's report about a record; None for a change that is not in the rule log."""
     if log_version is None:
         return None
-    operation = plane.memory.operation(log_version, rule_id, list_name)
-    return pending_activation(log_version, rule_id, list_name) if operation is None else activation_of(operation)
+    operation = plane.memory.operation(log_version, item)
+    return pending_activation(log_version, item) if operation is None else activation_of(operation)
 
 
 def quality_of(alerts: int, marks: tuple[int, int]) -> schemas.Quality:
@@ -78,7 +77,7 @@ def _row(
     hour = plane.memory.hour(row.rule_id, at_ms)
     return schemas.RuleRow(
         **dict(row),
-        activation=activation(plane, row.log_version, row.rule_id),
+        activation=activation(plane, row.log_version, ItemName.of_rule(row.rule_id)),
         pending_approval=row.pending,
         alerts_last_hour=hour,
         quality=quality_of(sum(hour), marks.get(row.rule_id, (0, 0))),

@@ -86,8 +86,8 @@ class ServerSentEvents(EventEncoder):
             case FeedOperation():
                 return _event("operation", _json(activation_of(event.operation)), place)
             case FeedRuleChange():
-                changed = {"ruleId": event.rule_id, "revision": event.revision, "listName": event.list_name}
-                return _event("rules", encode(changed), place)
+                names = {"ruleId": event.rule_id, "listName": event.list_name, "mapName": event.map_name}
+                return _event("rules", encode({**names, "revision": event.revision}), place)
 
     def gap(self, since: FeedPlace, place: FeedPlace) -> bytes:
         return _event("gap", encode({"from": str(since)}), place)

@@ -19,8 +19,8 @@ from fraud_rules.model.value_list import CollectionKind, CollectionName, ListCha
 from fraud_rules.model.value_map import MapChange, MapType, ValueMap
 
 __all__ = [
-    "Collection", "CollectionAdmission", "CollectionHistory", "CollectionType", "Collections", "Lists", "Maps",
-    "change_faults", "changes_rules", "collection_faults",
+    "Collection", "CollectionAdmission", "CollectionChange", "CollectionHistory", "CollectionType", "Collections",
+    "Lists", "Maps", "change_faults", "changes_rules", "collection_faults",
 ]  # fmt: skip
 
 Lists = Mapping[str, ValueList]

@@ -102,9 +102,13 @@ class ListChange:
         """The largest number of values of a list."""
         return self.limits.max_list_values
 
-    def members(self, _: ListType) -> list[ListValue]:
+    def updates(self, _: ListType) -> dict[ListValue, None]:
+        """The distinct values of the change, like the updates of a map: without values."""
+        return dict.fromkeys(self.values())
+
+    def members(self, known: ListType) -> list[ListValue]:
         """The distinct values of the change."""
-        return list(dict.fromkeys(self.values()))
+        return list(self.updates(known))
 
     def type_member(self, _: ListType) -> str:
         """The member of the record with the type."""

@@ -210,9 +210,9 @@ def test_a_user_saves_amid_a_burst_of_list_changes(scene: Scene, topics: OwnTopi
     ]
     append_records(topics.kafka, topics.names.rules, [(b"list:mules", value) for value in (first, *added)])
     with running(mirror):
-        until(lambda: scene.service.lists.lists(), "the mirror has begun")
+        until(lambda: scene.service.lists.rows(), "the mirror has begun")
         scene.service.create(ANN, rule_input(ruleId=1))
-        until(lambda: scene.service.lists.list("mules").size == count, "the mirror has applied every change")
+        until(lambda: scene.service.lists.detail("mules").size == count, "the mirror has applied every change")
         until(lambda: check.read().in_sync, "the store is in sync")
     (saved,) = scene.service.audit_rows(AuditFilter(rule_id=1)).items
     assert saved.seq < scene.service.audit_rows(limit=1).items[0].seq

@@ -5,12 +5,17 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from fraud_control.domain.alert_search import AlertSearch
 from fraud_control.domain.case_models import BulkChange, CaseDetail, CaseSearch
-from fraud_control.domain.collection_models import CollectionImportResult, CollectionInput, StoredList
+from fraud_control.domain.collection_models import (
+    CollectionDiff,
+    CollectionImportResult,
+    CollectionInput,
+    CollectionRevision,
+)
+from fraud_control.domain.item import ItemName
 from fraud_control.domain.program_token import ProgramToken
 from fraud_control.domain.read_models import (
     AuditRow,
@@ -34,9 +39,9 @@ from fraud_control.service.audit import AuditFilter, AuditScan
 from fraud_control.service.cases import bulk, changes, marks
 from fraud_control.service.cases import queries as case_queries
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.collections import imports as list_imports
-from fraud_control.service.collections import queries as list_queries
-from fraud_control.service.collections import transitions as list_transitions
+from fraud_control.service.collections import imports as collection_imports
+from fraud_control.service.collections import queries as collection_queries
+from fraud_control.service.collections import transitions as collection_transitions
 from fraud_control.service.items.approvals import decide
 from fraud_control.service.labels.service import LabelService
 from fraud_control.service.notifications.subscriptions import SubscriptionService
@@ -49,6 +54,7 @@ from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.models import ItemHead
 from fraud_control.sync.outbox import outbox_state
 from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.model.value_list import CollectionKind
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -139,37 +145,65 @@ class CaseDesk:
             return bulk.matching_alerts(work.session, search, snoozing)
 
 
-class ListDesk:
-    """Reads and changes lists of values."""
+class CollectionDesk:
+    """Reads and changes lists, or maps, by name."""
 
-    def __init__(self, store: StoreAccess) -> None:
+    def __init__(self, store: StoreAccess, kind: CollectionKind) -> None:
         self.store = store
-        self.lists = reading(store, list_queries.rows)
-        self.list = reading(store, list_queries.detail)
-        self.values = reading(store, list_queries.values)
-        self.containing = reading(store, list_queries.containing)
-        self.revisions = reading(store, list_queries.revisions)
-        self.diff = reading(store, list_queries.diff)
-        self.export = reading(store, list_queries.export)
-        self.export_all = reading(store, list_queries.export_all)
-        self.preview = partial(list_queries.preview, store)
+        self._kind = kind
 
-    def create(self, actor: Actor, name: str, collection_input: CollectionInput, comment: str = "") -> StoredList:
-        made = list_transitions.parse_new(self.store, actor, name, collection_input)
-        with self.store.change(actor, comment) as work:
-            list_transitions.create(work, actor, made, comment)
-        return self.list(name)
+    def item(self, name: str) -> ItemName:
+        return ItemName(self._kind.value, name)
 
-    def change(
-        self, actor: Actor, name: str, revision: int | None, collection_input: CollectionInput, comment: str = ""
-    ) -> StoredList | None:
-        parsed = list_transitions.parse_change(self.store, actor, name, collection_input)
+    def rows(self) -> tuple[Any, ...]:
+        with self.store.reading() as work:
+            return collection_queries.rows(work, self._kind.value)
+
+    def detail(self, name: str) -> Any:
+        with self.store.reading() as work:
+            return collection_queries.detail(work, self.item(name))
+
+    def values(self, name: str, **search: Any) -> Any:
+        with self.store.reading() as work:
+            return collection_queries.values(work, self.item(name), **search)
+
+    def containing(self, value: int | str) -> list[str]:
+        with self.store.reading() as work:
+            return collection_queries.containing(work, value)
+
+    def revisions(self, name: str, **page: Any) -> Page[CollectionRevision]:
+        with self.store.reading() as work:
+            return collection_queries.revisions(work, self.item(name), **page)
+
+    def diff(self, name: str, before: int, after: int) -> CollectionDiff:
+        with self.store.reading() as work:
+            return collection_queries.diff(work, self.item(name), before, after)
+
+    def export(self, name: str) -> str:
+        with self.store.reading() as work:
+            return collection_queries.export(work, self.item(name))
+
+    def export_all(self, form: RuleFormat) -> str:
+        with self.store.reading() as work:
+            return collection_queries.export_all(work, self._kind.value, form)
+
+    def preview(self, name: str, given: CollectionInput) -> CollectionDiff:
+        return collection_queries.preview(self.store, self.item(name), given)
+
+    def create(self, actor: Actor, name: str, given: CollectionInput, comment: str = "") -> Any:
+        made = collection_transitions.parse_new(self.store, actor, self.item(name), given)
         with self.store.change(actor, comment) as work:
-            head = list_transitions.change(work, actor, parsed, revision, comment)
+            collection_transitions.create(work, actor, made, comment)
+        return self.detail(name)
+
+    def change(self, actor: Actor, name: str, revision: int | None, given: CollectionInput, comment: str = "") -> Any:
+        parsed = collection_transitions.parse_change(self.store, actor, self.item(name), given)
+        with self.store.change(actor, comment) as work:
+            head = collection_transitions.change(work, actor, parsed, revision, comment)
             deleted = head.deleted
-        return None if deleted else self.list(name)
+        return None if deleted else self.detail(name)
 
-    def import_lists(
+    def import_file(
         self,
         actor: Actor,
         content: str,
@@ -179,16 +213,19 @@ class ListDesk:
         *,
         dry_run: bool = False,
     ) -> CollectionImportResult:
-        return list_imports.import_lists(self.store, actor, content, form, revisions, comment, dry_run=dry_run)
+        return collection_imports.import_collections(
+            self._kind, self.store, actor, content, form, revisions, comment, dry_run=dry_run
+        )
 
 
 class Desk:
-    """Reads and changes rules, approvals, lists, alert marks, snoozes, roles, tokens and the audit log."""
+    """Reads and changes rules, approvals, lists, maps, alert marks, snoozes, roles, tokens and the audit log."""
 
     def __init__(self, store: StoreAccess) -> None:
         self.store = store
         self.listen = store.listen
-        self.lists = ListDesk(store)
+        self.lists = CollectionDesk(store, CollectionKind.LIST)
+        self.maps = CollectionDesk(store, CollectionKind.MAP)
         self.searches = AlertSearches(store)
         self.cases = CaseDesk(store)
         self.subscriptions = SubscriptionService(store)

@@ -229,7 +229,7 @@ def test_rows_of_a_table_of_lists_change_its_lists(scene: Scene) -> None:
         ("mules", "SET", [1]), ("types", "SET", ["CSH"]), ("mules", "REMOVE", [1]), ("mules", "ADD", [3]),
     ]  # fmt: skip
     assert {each["source"] for each in sent(scene)} == {"cdc"}
-    assert [(each.name, each.type, each.size, each.expiring) for each in scene.service.lists.lists()] == [
+    assert [(each.name, each.type, each.size, each.expiring) for each in scene.service.lists.rows()] == [
         ("mules", "long", 1, 0), ("types", "string", 1, 0),
     ]  # fmt: skip
 
@@ -244,7 +244,7 @@ def test_the_rows_of_a_poll_are_one_list_record_for_each_list_and_expiry(scene: 
     ]  # fmt: skip
     apply_record(scene, *rows, *(envelope("d", None, listed(number)) for number in range(3)), start=200)
     assert [(each["listOperation"], each["values"]) for each in sent(scene)[5:]] == [("REMOVE", [0, 1, 2])]
-    assert [(each.name, each.size, each.expiring) for each in scene.service.lists.lists()] == [
+    assert [(each.name, each.size, each.expiring) for each in scene.service.lists.rows()] == [
         ("mules", 92, 5), ("names", 2, 0),
     ]  # fmt: skip
     assert scene.service.verify_audit().whole
@@ -253,7 +253,7 @@ def test_the_rows_of_a_poll_are_one_list_record_for_each_list_and_expiry(scene: 
 def test_the_rows_beside_a_wrong_one_still_share_records(scene: Scene) -> None:
     rows = [envelope("r", listed(number)) for number in range(64)]
     apply_record(scene, *rows[:40], envelope("c", listed("wrong")), *rows[40:])
-    assert scene.service.lists.list("mules").size == 64
+    assert scene.service.lists.detail("mules").size == 64
     assert len(refusals(scene)) == 1
     assert len(sent(scene)) < 12
 
@@ -279,7 +279,7 @@ def test_a_wrong_row_of_a_list_is_refused_with_every_reason_and_skipped(scene: S
         envelope("c", listed("__debezium_unavailable_value")),
         envelope("c", listed(2)),
     )
-    assert scene.service.lists.list("mules").size == 2
+    assert scene.service.lists.detail("mules").size == 2
     placeholder, microseconds, wrong, absent, odd, other = refusals(scene)
     assert [reason.split(":")[0] for reason in odd] == ["list_typ"]
     assert wrong == microseconds
@@ -293,4 +293,4 @@ def test_an_edited_list_of_the_table_belongs_to_the_control_plane(scene: Scene) 
     scene.service.lists.change(ANN, "mules", None, CollectionInput(ListOperation.ADD, ("2",)))
     apply_record(scene, envelope("c", listed(3)), start=5)
     assert refusals(scene) == [["listName: belongs to ui"]]
-    assert scene.service.lists.list("mules").size == 2
+    assert scene.service.lists.detail("mules").size == 2

@@ -17,7 +17,7 @@ from fraud_control.sync.expiry import Expiry
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.value_list import ListOperation, ListType
-from tests.support.control_plane.desk import Desk, ListDesk
+from tests.support.control_plane.desk import CollectionDesk, Desk
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, REASON, RULE, SCHEMA, Scene, rule_input
 
@@ -234,20 +234,20 @@ NAMES_MULES = {"name": "Mules", "limit": 20, "when": "beneficiaryId in list('mul
 
 
 @pytest.fixture
-def lists(service: Desk) -> ListDesk:
+def lists(service: Desk) -> CollectionDesk:
     """The lists of a service that requires four eyes. Rule 1 is ann's SHADOW rule, which names her list `mules`."""
     service.lists.create(ANN, "mules", CollectionInput(ListOperation.SET, ("1",), ListType.LONG))
     edit(service, ANN, **NAMES_MULES)
     return service.lists
 
 
-def add(lists: ListDesk, who: Actor, value: int) -> StoredList:
+def add(lists: CollectionDesk, who: Actor, value: int) -> StoredList:
     changed = lists.change(who, "mules", None, CollectionInput(ListOperation.ADD, (str(value),)))
     assert changed is not None
     return changed
 
 
-def test_a_change_of_a_list_counts_for_the_rules_that_name_it(service: Desk, lists: ListDesk) -> None:
+def test_a_change_of_a_list_counts_for_the_rules_that_name_it(service: Desk, lists: CollectionDesk) -> None:
     add(lists, PAT, 2)
     requested = request(service, ANN)
     assert requested.contributors == ["ann", "pat"]
@@ -263,7 +263,7 @@ def refused_as_changed(service: Desk, who: Actor, requested: Approval, part: str
 
 
 def test_a_change_of_a_list_withdraws_the_request_to_activate_a_rule_that_names_it(
-    service: Desk, lists: ListDesk
+    service: Desk, lists: CollectionDesk
 ) -> None:
     requested = request(service, ANN)
     assert requested.basis == {"rule 1": service.rule(1).row.revision, "list mules": 1}
@@ -290,7 +290,7 @@ def test_a_change_of_a_list_that_only_a_request_names_withdraws_it(service: Desk
 
 
 def test_a_change_of_a_list_by_another_writer_withdraws_the_request(
-    service: Desk, lists: ListDesk, scene: Scene
+    service: Desk, lists: CollectionDesk, scene: Scene
 ) -> None:
     log = MemoryLog(scene)
     log.publish()
@@ -301,7 +301,7 @@ def test_a_change_of_a_list_by_another_writer_withdraws_the_request(
 
 
 def test_the_expiry_of_a_value_keeps_the_request_but_the_approver_reads_it_again(
-    service: Desk, lists: ListDesk, scene: Scene
+    service: Desk, lists: CollectionDesk, scene: Scene
 ) -> None:
     until_ms = scene.clock() + 1_000
     lists.change(ANN, "mules", None, CollectionInput(ListOperation.ADD, ("9",), expires_at_ms=until_ms))
@@ -316,7 +316,7 @@ def test_the_expiry_of_a_value_keeps_the_request_but_the_approver_reads_it_again
     assert service.rule(1).row.state is ACTIVE
 
 
-def test_an_approval_of_a_rule_covers_the_values_of_its_lists(service: Desk, lists: ListDesk) -> None:
+def test_an_approval_of_a_rule_covers_the_values_of_its_lists(service: Desk, lists: CollectionDesk) -> None:
     add(lists, PAT, 2)
     approve(service, PIA, request(service, ANN))
     edited = pending(
@@ -329,7 +329,7 @@ def test_an_approval_of_a_rule_covers_the_values_of_its_lists(service: Desk, lis
 
 
 def test_a_rollback_to_approved_content_waits_if_a_list_of_the_rule_has_changed_since(
-    service: Desk, lists: ListDesk
+    service: Desk, lists: CollectionDesk
 ) -> None:
     approve(service, PIA, request(service, ANN))
     good = service.rule(1).row.revision
@@ -349,20 +349,20 @@ def test_an_edit_that_names_a_list_counts_its_contributors(service: Desk) -> Non
     approve(service, PIA, edited)
 
 
-def test_a_change_of_the_list_of_a_paused_rule_counts_for_its_resumption(service: Desk, lists: ListDesk) -> None:
+def test_a_change_of_the_list_of_a_paused_rule_counts_for_its_resumption(service: Desk, lists: CollectionDesk) -> None:
     approve(service, PIA, request(service, ANN))
     service.change_state(PAT, 1, service.rule(1).row.revision, PAUSE)
     add(lists, PAT, 2)
     refuse(service, PAT, request(service, ANN))
 
 
-def test_an_approved_set_ends_the_part_of_the_contributors_before_it(service: Desk, lists: ListDesk) -> None:
+def test_an_approved_set_ends_the_part_of_the_contributors_before_it(service: Desk, lists: CollectionDesk) -> None:
     add(lists, PAT, 2)
     approve(service, PIA, request(service, ANN))
     service.change_state(PIA, 1, service.rule(1).row.revision, PAUSE)
     add(lists, PIA, 3)
     asked = lists.change(
-        ANN, "mules", lists.list("mules").revision, CollectionInput(ListOperation.SET, ("4",)), comment=REASON
+        ANN, "mules", lists.detail("mules").revision, CollectionInput(ListOperation.SET, ("4",)), comment=REASON
     )
     assert asked is not None
     approve(service, PAT, pending(asked.pending))

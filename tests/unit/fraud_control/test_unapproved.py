@@ -11,11 +11,11 @@ import yaml
 from fraud_control.domain.collection_models import CollectionInput
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.sync.cdc import apply_record
-from fraud_control.sync.unapproved import seed_documents, unapproved_lists, unapproved_rules
+from fraud_control.sync.unapproved import seed_documents, unapproved_collections, unapproved_rules
 from fraud_rules.codec.rules.collections.files import SeedCollection
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.reader import Record
-from fraud_rules.model.value_list import ListOperation, ListType
+from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, rule_input
 
@@ -98,7 +98,7 @@ def apply_row(scene: Scene, row: dict[str, object]) -> None:
 
 
 def names_of_lists(scene: Scene, *seeds: SeedCollection) -> list[str]:
-    return [each.item.key for each in unapproved_lists(scene.store, lambda: seeds)]
+    return [each.item.key for each in unapproved_collections(scene.store, CollectionKind.LIST, lambda: seeds)]
 
 
 def add(log: MemoryLog, value: int) -> None:

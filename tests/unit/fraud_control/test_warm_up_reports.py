@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from fraud_control.domain.item import ItemName
 from fraud_control.feed.events import FeedOperation
 from fraud_control.feed.memory import FeedMemory, MemoryBounds
 from fraud_control.web.convert import activation_of
@@ -18,7 +19,7 @@ def add(memory: FeedMemory, offset: int, **members: Any) -> None:
 
 
 def shown(memory: FeedMemory) -> tuple[Any, ...]:
-    operation = memory.operation(7, 1)
+    operation = memory.operation(7, ItemName.of_rule(1))
     assert operation is not None
     activation = activation_of(operation)
     warm_up = activation.warm_up

@@ -1,16 +1,15 @@
-"""Removes the values that have expired from their lists."""
+"""Removes the values that have expired from their lists, and the keys from their maps."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from fraud_control.domain.collection_input import list_change
+from fraud_control.domain.collection_input import collection_change
 from fraud_control.domain.collection_models import CollectionInput
-from fraud_control.domain.item import ItemName
 from fraud_control.domain.roles import system_author
 from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.collections import content as lists
+from fraud_control.service.collections import content as collections
 from fraud_control.service.collections.content import CollectionContent
 from fraud_control.service.collections.expiries import due_values
 from fraud_control.service.collections.summary import type_of
@@ -34,14 +33,13 @@ def remove_expired(work: UnitOfWork) -> int:
     Raises Unavailable if too many records wait in the outbox.
     """
     removed = 0
-    for name, values in due_values(work.session, work.now_ms, MOST_VALUES).items():
-        known = type_of(work.session, name)
-        assert known is not None  # a deleted list has no expiries
-        change = list_change(
-            name, CollectionInput(ListOperation.REMOVE, tuple(values)), known, SOURCE, work.reader.limits
-        )
-        comment = "the values have expired"
-        new = NewRevision(CollectionContent(change), EXPIRY_AUTHOR, "list.expire", comment, keeps_request=True)
-        save(work, lists, work.head(ItemName.of_list(name)), new)
+    for item, values in due_values(work.session, work.now_ms, MOST_VALUES).items():
+        known = type_of(work.session, item)
+        assert known is not None  # a deleted list or map has no expiries
+        given = CollectionInput(ListOperation.REMOVE, tuple(values))
+        content = CollectionContent(collection_change(item, given, known, SOURCE, work.reader.limits))
+        comment = f"the {content.change.content_member} have expired"
+        new = NewRevision(content, EXPIRY_AUTHOR, f"{item.kind}.expire", comment, keeps_request=True)
+        save(work, collections, work.head(item), new)
         removed += len(values)
     return removed

@@ -1,51 +1,101 @@
-"""The reasons for which the rule log rejects a change of a list."""
+"""The reasons for which the rule log rejects a change of a list or map."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from sqlalchemy import select
+
+from fraud_control.domain.collection_types import item_of
 from fraud_control.domain.errors import Invalid
-from fraud_control.domain.item import ItemName
+from fraud_control.domain.item import MAP
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.collections.summary import summary_of
 from fraud_control.service.collections.uses import in_force
+from fraud_control.store.models import ItemHead
 from fraud_rules.errors import Reason, RuleRejected
-from fraud_rules.model.collection_history import change_faults
-from fraud_rules.model.value_list import ListChange, ListOperation, ListType, ValueList
+from fraud_rules.model.collection_history import Collection, CollectionChange, CollectionType, change_faults
+from fraud_rules.model.value_list import ListOperation
+from fraud_rules.model.value_map import MapChange, ValueMap
 
 __all__ = ["check_change", "check_foreign_change"]
 
 
-def check_change(work: UnitOfWork, change: ListChange) -> None:
+def check_change(work: UnitOfWork, change: CollectionChange) -> None:
     """Check a change that follows all others. Raises Invalid."""
-    known = work.collections.current(change.name)
+    item = item_of(change)
+    known = work.collections.current(item)
     faults = _faults(work, change, None if known is None else known.type)
-    faults = faults or _length_faults(change, known, work.reader.limits.max_list_values)
+    faults = faults or _size_faults(change, known, lambda: work.collections.bytes_of_other_maps(item))
     if faults:
-        raise Invalid(faults, list_name=change.name)
+        raise Invalid(faults, list_name=item.list_name, map_name=item.map_name)
 
 
-def check_foreign_change(work: UnitOfWork, change: ListChange, version: int) -> None:
+def check_foreign_change(work: UnitOfWork, change: CollectionChange, version: int) -> None:
     """Check a change of another writer, at offset `version` of the rule log. Raises RuleRejected.
 
-    The store decides from its own copy of the log before the change: the published changes of the list, and the rules
-    in force.
+    The store decides from its own copy of the log before the change: the published changes of lists and maps, and the
+    rules in force.
     """
-    faults = _faults(work, change, work.collections.type_before(change.name, version))
-    head, most = work.head(ItemName.of_list(change.name)), work.reader.limits.max_list_values
-    if not faults and change.count_bound() + (0 if head is None else summary_of(head).size) > most:
-        faults = _length_faults(change, work.contents.published(work.session, change.name), most)
+    item = item_of(change)
+    faults = _faults(work, change, work.collections.type_before(item, version))
+    head = work.head(item)
+    size = change.count_bound() + (0 if head is None else summary_of(head).size)
+    if not faults and (size > change.most_members or isinstance(change, MapChange)):
+        known = work.contents.published(work.session, item)
+        faults = _size_faults(change, known, lambda: _published_bytes_of_other_maps(work, change.name))
     if faults:
-        raise RuleRejected(faults, list_name=change.name)
+        raise RuleRejected(faults, list_name=item.list_name, map_name=item.map_name)
 
 
-def _faults(work: UnitOfWork, change: ListChange, known: ListType | None) -> list[Reason]:
-    return change_faults(change, known, work.collections.count(), in_force(work.session, work.reader, change, known))
+def _published_bytes_of_other_maps(work: UnitOfWork, name: str) -> int:
+    heads = work.session.scalars(select(ItemHead).where(ItemHead.kind == MAP, ItemHead.item_key != name)).all()
+    maps = (work.contents.published(work.session, head.item) for head in heads)
+    return sum(each.entry_bytes for each in maps if isinstance(each, ValueMap))
 
 
-def _length_faults(change: ListChange, known: ValueList | None, most: int) -> list[Reason]:
-    before = None if change.operation is ListOperation.SET else known
-    size = 0 if before is None else before.size
-    if change.operation not in (ListOperation.SET, ListOperation.ADD) or size + change.count_bound() <= most:
+def _faults(work: UnitOfWork, change: CollectionChange, known: CollectionType | None) -> list[Reason]:
+    users = in_force(work.session, work.reader, change, known)
+    return change_faults(change, known, work.collections.count(change.kind.value), users)
+
+
+def _size_faults(
+    change: CollectionChange, known: Collection | None, bytes_of_others: Callable[[], int]
+) -> list[Reason]:
+    """The reason why the list or map, or all maps together, would be too large."""
+    if change.operation not in (ListOperation.SET, ListOperation.ADD):
         return []
-    values = list(set(change.values()))
-    size += len(values) - (0 if before is None else before.count_listed(values))
-    return [Reason("values", f"the list would have {size} values, at most {most} are allowed")] if size > most else []
+    before = None if change.operation is ListOperation.SET else known
+    return _length_faults(change, before) or _byte_faults(change, before, bytes_of_others)
+
+
+def _length_faults(change: CollectionChange, before: Collection | None) -> list[Reason]:
+    size, most = 0 if before is None else before.size, change.most_members
+    if size + change.count_bound() <= most:
+        return []
+    members = change.members(_type_after(change, before))  # type: ignore[arg-type]
+    size += len(members) - (0 if before is None else before.count_listed(members))
+    member = change.content_member
+    said = f"the {change.kind} would have {size} {member}, at most {most} are allowed"
+    return [Reason(member, said)] if size > most else []
+
+
+def _byte_faults(
+    change: CollectionChange, before: Collection | None, bytes_of_others: Callable[[], int]
+) -> list[Reason]:
+    if not isinstance(change, MapChange):
+        return []
+    assert before is None or isinstance(before, ValueMap)
+    others, most = bytes_of_others(), change.limits.max_map_bytes
+    if others + (0 if before is None else before.entry_bytes) + change.bytes_bound() <= most:
+        return []
+    after = before.changed([(0, change)]) if before is not None else change.begin(_type_after(change, None), 0)  # type: ignore[arg-type]
+    size = after.entry_bytes + others
+    said = f"all maps would have {size} bytes, at most {most} are allowed"
+    return [Reason(change.content_member, said)] if size > most else []
+
+
+def _type_after(change: CollectionChange, before: Collection | None) -> CollectionType:
+    found = change.type if before is None else before.type
+    assert found is not None  # a SET names its type, and an ADD has a list or map before it
+    return found

@@ -1,23 +1,27 @@
-"""Reads lists from the store: all lists, the values of one list, its revisions and their differences."""
+"""Reads lists and maps from the store: all of a kind, the content of one, its revisions and their differences."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of
-from fraud_control.domain.collection_input import check_size, list_change
+from fraud_control.domain.collection_input import check_size, collection_change
 from fraud_control.domain.collection_models import (
     CollectionDiff,
     CollectionInput,
     CollectionRevision,
     CollectionUse,
     ListedValue,
+    MapEntry,
+    StoredCollection,
     StoredList,
+    StoredMap,
 )
 from fraud_control.domain.errors import Invalid, NotFound
 from fraud_control.domain.item import LIST, ItemName
@@ -25,17 +29,21 @@ from fraud_control.domain.read_models import Approval, Page
 from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.collections.expiries import expiries_of, expiry_counts
-from fraud_control.service.collections.summary import summary_of
+from fraud_control.service.collections.summary import summary_of, type_of_head
 from fraud_control.service.collections.uses import uses_by_name, uses_of
 from fraud_control.service.ids import check_page, storable_id
-from fraud_control.service.items.heads import in_use, is_published, list_head, pending
+from fraud_control.service.items.heads import collection_head, in_use, is_published, pending
 from fraud_control.service.pages import newest_first
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.models import ItemHead, RevisionRow
 from fraud_rules.codec.rules.collections.files import export_collections
+from fraud_rules.codec.rules.collections.lines import entry_line, shown_entry
+from fraud_rules.codec.rules.collections.plan import Entries
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.errors import InputInvalid, Reason
+from fraud_rules.model.collection_history import Collection
 from fraud_rules.model.value_list import ListOperation, ListType, ListValue, ValueList
+from fraud_rules.model.value_map import MapType, entry_text
 
 __all__ = [
     "containing",
@@ -53,29 +61,34 @@ __all__ = [
 _SHOWN_VALUES: Final = 1_000
 
 
-def rows(work: UnitOfWork) -> tuple[StoredList, ...]:
-    """The lists that are not deleted, by name."""
+def rows(work: UnitOfWork, kind: str) -> tuple[StoredCollection, ...]:
+    """The lists or maps that are not deleted, by name."""
     session, reader = work.session, work.reader
-    heads = session.scalars(select(ItemHead).where(in_use(LIST)).order_by(ItemHead.item_key)).all()
-    uses, expiries, requests = uses_by_name(session, reader), expiry_counts(session), pending(session, heads)
+    heads = session.scalars(select(ItemHead).where(in_use(kind)).order_by(ItemHead.item_key)).all()
+    uses, expiries, requests = (
+        uses_by_name(session, reader, kind),
+        expiry_counts(session, kind),
+        pending(session, heads),
+    )
     return tuple(_row(head, uses.get(head.item_key, ()), expiries, requests) for head in heads)
 
 
-def detail(work: UnitOfWork, name: str) -> StoredList:
-    """Read a list. Raises NotFound."""
-    session, head = work.session, list_head(work.session, name)
-    return _row(head, uses_of(session, work.reader, name), expiry_counts(session), pending(session, [head]))
+def detail(work: UnitOfWork, item: ItemName) -> StoredCollection:
+    """Read a list or map. Raises NotFound."""
+    session, head = work.session, collection_head(work.session, item)
+    return _row(head, uses_of(session, work.reader, item), expiry_counts(session, item.kind), pending(session, [head]))
 
 
 def values(
-    work: UnitOfWork, name: str, *, query: str = "", limit: int = 200, cursor: str | None = None
-) -> Page[ListedValue]:
-    """List the values of a list that contain the text `query`, in order, from the first one above the value `cursor`.
+    work: UnitOfWork, item: ItemName, *, query: str = "", limit: int = 200, cursor: str | None = None
+) -> Page[ListedValue] | Page[MapEntry]:
+    """List the values of a list, or the entries of a map, whose value or key contains the text `query`, in order, from
+    the first one above `cursor`.
 
     Raises NotFound, Invalid.
     """
     check_page(limit, work.settings.bounds.page, query)
-    query, known = query.strip(), _known(work, name)
+    query, known = query.strip(), _known(work, item)
     ordered = work.contents.sorted_values(known)
     start = 0 if cursor is None else bisect_right(ordered, _cursor(known, cursor))
     found: list[ListValue] = []
@@ -85,81 +98,98 @@ def values(
             if len(found) > limit:
                 break
     shown = found[:limit]
-    expiries = expiries_of(work.session, name, shown)
-    items = tuple(ListedValue(value=str(each), expires_at_ms=expiries.get(str(each))) for each in shown)
-    return Page(items, str(shown[-1]) if len(found) > limit else None)
+    expiries, following = expiries_of(work.session, item, shown), str(shown[-1]) if len(found) > limit else None
+    texts = [(str(each), expiries.get(str(each))) for each in shown]
+    if isinstance(known, ValueList):
+        return Page(tuple(ListedValue(value=text, expires_at_ms=at_ms) for text, at_ms in texts), following)
+    entries = zip(texts, known.values_of(shown).values(), strict=True)
+    return Page(
+        tuple(MapEntry(key=text, value=entry_text(value), expires_at_ms=at_ms) for (text, at_ms), value in entries),
+        following,
+    )
 
 
 def containing(work: UnitOfWork, value: ListValue) -> list[str]:
     """The names of the lists that contain a value, in order."""
     kind = ListType.LONG if isinstance(value, int) else ListType.STRING
     heads = work.session.scalars(select(ItemHead).where(in_use(LIST)).order_by(ItemHead.item_key)).all()
-    names = [head.item_key for head in heads if summary_of(head).type is kind]
-    lists = [work.contents.current(work.session, name) for name in names]
+    lists = [work.contents.current(work.session, head.item) for head in heads if type_of_head(head) is kind]
     return [each.name for each in lists if each is not None and each.contains(value)]
 
 
-def revisions(work: UnitOfWork, name: str, *, limit: int = 200, before: int | None = None) -> Page[CollectionRevision]:
-    """List the changes of a list below revision `before`, newest first. A deleted list keeps its changes. Raises
+def revisions(
+    work: UnitOfWork, item: ItemName, *, limit: int = 200, before: int | None = None
+) -> Page[CollectionRevision]:
+    """List the changes of a list or map below revision `before`, newest first. A deleted one keeps its changes. Raises
     NotFound, Invalid.
     """
-    _check_known(work.session, name)
-    wanted = select(RevisionRow).where(RevisionRow.concerns(ItemName.of_list(name)), RevisionRow.part == 0)
+    _check_known(work.session, item)
+    wanted = select(RevisionRow).where(RevisionRow.concerns(item), RevisionRow.part == 0)
     page = newest_first(work, wanted, RevisionRow.revision, limit, before)
-    versions = _last_versions(work.session, name, [row.revision for row in page.items])
+    versions = _last_versions(work.session, item, [row.revision for row in page.items])
     return Page(tuple(_revision(row, versions[row.revision]) for row in page.items), page.next)
 
 
-def diff(work: UnitOfWork, name: str, before: int, after: int) -> CollectionDiff:
-    """Compare the values of a list after two revisions. Revision 0 stands for no values. Raises NotFound."""
-    _check_known(work.session, name)
-    return difference(*(_at(work, name, revision) for revision in (before, after)))
+def diff(work: UnitOfWork, item: ItemName, before: int, after: int) -> CollectionDiff:
+    """Compare a list or map after two revisions. Revision 0 stands for no values. Raises NotFound."""
+    _check_known(work.session, item)
+    return difference(*(_at(work, item, revision) for revision in (before, after)))
 
 
-def preview(store: StoreAccess, name: str, collection_input: CollectionInput) -> CollectionDiff:
+def preview(store: StoreAccess, item: ItemName, collection_input: CollectionInput) -> CollectionDiff:
     """The values that a change would add and remove. Raises NotFound, and Invalid for invalid values.
 
     The values are parsed outside the session, so that it stays short.
     """
     check_size(collection_input, store.settings.bounds.list_bytes)
     with store.reading() as work:
-        value_type = summary_of(list_head(work.session, name)).type
-        known = work.contents.current(work.session, name)
-        before = [] if known is None else known.values()
-    change = list_change(name, collection_input, value_type, SOURCE, store.reader.limits)
-    given = change.values()
-    after = {
-        ListOperation.SET: set(given),
-        ListOperation.ADD: {*before, *given},
-        ListOperation.REMOVE: {*before}.difference(given),
-        ListOperation.DELETE: set(),
+        of_type = type_of_head(collection_head(work.session, item))
+        known = work.contents.current(work.session, item)
+        before: Entries = {} if known is None else known.entries()
+    change = collection_change(item, collection_input, of_type, SOURCE, store.reader.limits)
+    given: Entries = change.updates(of_type)  # type: ignore[arg-type]
+    after: Entries = {
+        ListOperation.SET: given,
+        ListOperation.ADD: {**before, **given},
+        ListOperation.REMOVE: {member: value for member, value in before.items() if member not in given},
+        ListOperation.DELETE: {},
     }[change.operation]
-    return difference(before, sorted(after))
+    return difference(before, {member: after[member] for member in sorted(after)})
 
 
-def difference(before: Sequence[ListValue], after: Sequence[ListValue]) -> CollectionDiff:
-    """Compare the sorted values of two versions of a list."""
-    known, wanted = set(before), set(after)
-    added = [value for value in after if value not in known]
-    removed = [value for value in before if value not in wanted]
+def difference(before: Entries, after: Entries) -> CollectionDiff:
+    """Compare the sorted values or entries of two versions of a list or map."""
+    added, removed = _without(after, before), _without(before, after)
     return CollectionDiff(
         added=len(added),
         removed=len(removed),
-        added_values=[str(value) for value in added[:_SHOWN_VALUES]],
-        removed_values=[str(value) for value in removed[:_SHOWN_VALUES]],
+        added_values=[shown_entry(*each) for each in added[:_SHOWN_VALUES]],
+        removed_values=[shown_entry(*each) for each in removed[:_SHOWN_VALUES]],
     )
 
 
-def export(work: UnitOfWork, name: str) -> str:
-    """The values of a list in order, one per line. Raises NotFound."""
-    ordered = work.contents.sorted_values(_known(work, name))
-    return "".join(f"{value}\n" for value in ordered)
+def _without(entries: Entries, others: Entries) -> list[tuple[Any, Any]]:
+    return [(key, value) for key, value in entries.items() if key not in others or others[key] != value]
 
 
-def export_all(work: UnitOfWork, form: RuleFormat) -> str:
-    """All lists by name, as the text of a file. Raises Invalid for a value that the text form cannot express."""
-    names = work.session.scalars(select(ItemHead.item_key).where(in_use(LIST)).order_by(ItemHead.item_key)).all()
-    found = (work.contents.current(work.session, name) for name in names)
+def export(work: UnitOfWork, item: ItemName) -> str:
+    """The values of a list in order, one per line; the entries of a map as CSV. Raises NotFound, and Invalid for an
+    entry that needs more than one line.
+    """
+    known = _known(work, item)
+    if isinstance(known, ValueList):
+        return "".join(f"{value}\n" for value in work.contents.sorted_values(known))
+    try:
+        return "".join(f"{entry_line(key, value)}\n" for key, value in known.entries().items())
+    except InputInvalid as error:
+        raise Invalid([Reason("format", str(error))]) from error
+
+
+def export_all(work: UnitOfWork, kind: str, form: RuleFormat) -> str:
+    """All lists or maps by name, as the text of a file. Raises Invalid for a value that the text form cannot express.
+    """
+    names = work.session.scalars(select(ItemHead.item_key).where(in_use(kind)).order_by(ItemHead.item_key)).all()
+    found = (work.contents.current(work.session, ItemName(kind, name)) for name in names)
     try:
         return export_collections([each for each in found if each is not None], form)
     except InputInvalid as error:
@@ -171,12 +201,14 @@ def _row(
     uses: Sequence[CollectionUse],
     expiries: Mapping[str, tuple[int, int]],
     requests: Mapping[int | None, Approval],
-) -> StoredList:
-    summary, (expiring, next_expiry_ms) = summary_of(head), expiries.get(head.item_key, (0, None))
-    return StoredList(
+) -> StoredCollection:
+    of_type, (expiring, next_expiry_ms) = type_of_head(head), expiries.get(head.item_key, (0, None))
+    stored = partial(StoredList, type=of_type)
+    if isinstance(of_type, MapType):
+        stored = partial(StoredMap, key_type=of_type.key, value_type=of_type.value)
+    return stored(
         name=head.item_key,
-        type=summary.type,
-        size=summary.size,
+        size=summary_of(head).size,
         revision=head.revision,
         source=head.source,
         updated_at_ms=head.updated_at_ms,
@@ -197,40 +229,41 @@ def _revision(row: RevisionRow, log_version: int | None) -> CollectionRevision:
     return CollectionRevision.model_validate({**facts, **members})
 
 
-def _known(work: UnitOfWork, name: str) -> ValueList:
-    list_head(work.session, name)
-    known = work.contents.current(work.session, name)
+def _known(work: UnitOfWork, item: ItemName) -> Collection:
+    collection_head(work.session, item)
+    known = work.contents.current(work.session, item)
     if known is None:
-        raise NotFound(f"there is no list {name!a}")
+        raise NotFound(f"there is no {item.kind} {item.key!a}")
     return known
 
 
-def _cursor(known: ValueList, after: str) -> ListValue:
-    if known.type is ListType.STRING:
+def _cursor(known: Collection, after: str) -> ListValue:
+    members = known.type if isinstance(known, ValueList) else known.type.key
+    if members is ListType.STRING:
         return after
     try:
         return int(after)
     except ValueError:
-        raise Invalid([Reason("cursor", "is not a cursor of this list")]) from None
+        raise Invalid([Reason("cursor", f"is not a cursor of this {known.kind}")]) from None
 
 
-def _check_known(session: Session, name: str) -> None:
-    if session.get(ItemHead, ItemName.of_list(name)) is None:
-        raise NotFound(f"there is no list {name!a}")
+def _check_known(session: Session, item: ItemName) -> None:
+    if session.get(ItemHead, item) is None:
+        raise NotFound(f"there is no {item.kind} {item.key!a}")
 
 
-def _at(work: UnitOfWork, name: str, revision: int) -> list[ListValue]:
+def _at(work: UnitOfWork, item: ItemName, revision: int) -> Entries:
     if revision == 0:
-        return []
-    if work.session.get(RevisionRow, (*ItemName.of_list(name), storable_id(revision), 0)) is None:
-        raise NotFound(f"the list {name} has no revision {revision}")
-    known = work.contents.at(work.session, name, revision)
-    return [] if known is None else known.values()
+        return {}
+    if work.session.get(RevisionRow, (*item, storable_id(revision), 0)) is None:
+        raise NotFound(f"the {item} has no revision {revision}")
+    known = work.contents.at(work.session, item, revision)
+    return {} if known is None else known.entries()
 
 
-def _last_versions(session: Session, name: str, numbers: Sequence[int]) -> Mapping[int, int | None]:
+def _last_versions(session: Session, item: ItemName, numbers: Sequence[int]) -> Mapping[int, int | None]:
     """The offset of each revision's last record; None while a record of the revision waits."""
-    wanted = RevisionRow.concerns(ItemName.of_list(name)), RevisionRow.revision.in_(numbers)
+    wanted = RevisionRow.concerns(item), RevisionRow.revision.in_(numbers)
     arrived = func.count(RevisionRow.log_version)
     counted = (
         select(RevisionRow.revision, func.max(RevisionRow.log_version), func.count(), arrived)

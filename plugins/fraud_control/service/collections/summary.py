@@ -1,22 +1,32 @@
-"""The summary of a list, which is the document of its head: the type and the number of the values."""
+"""The summary of a list or map, which is the document of its head: its type and size."""
 
 from __future__ import annotations
 
 import msgspec
 from sqlalchemy.orm import Session
 
+from fraud_control.domain.collection_types import type_of_text
 from fraud_control.domain.item import ItemName
 from fraud_control.store.models import ItemHead
-from fraud_rules.model.value_list import ListType
+from fraud_rules.model.collection_history import Collection, CollectionType
+from fraud_rules.model.value_map import ValueMap
 
-__all__ = ["CollectionSummary", "summary_of", "type_of"]
+__all__ = ["CollectionSummary", "summary_of", "type_of", "type_of_head"]
 
 
-class CollectionSummary(msgspec.Struct, frozen=True):
-    """The type of a list's values, and their number."""
+class CollectionSummary(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The type as text, the number of values or entries, and the bytes of a map's entries."""
 
-    type: ListType
+    type: str
     size: int
+    entry_bytes: int = 0
+
+    @classmethod
+    def of(cls, of_type: CollectionType, known: Collection | None) -> CollectionSummary:
+        """The summary of a list or map of this type; of an empty one if it is missing."""
+        if known is None:
+            return cls(str(of_type), 0)
+        return cls(str(known.type), known.size, known.entry_bytes if isinstance(known, ValueMap) else 0)
 
     @property
     def document(self) -> str:
@@ -25,11 +35,16 @@ class CollectionSummary(msgspec.Struct, frozen=True):
 
 
 def summary_of(head: ItemHead) -> CollectionSummary:
-    """The summary of a list."""
+    """The summary of a list or map."""
     return msgspec.json.decode(head.document, type=CollectionSummary)
 
 
-def type_of(session: Session, name: str) -> ListType | None:
-    """The type of a list with all its changes; None for a list that does not exist."""
-    head = session.get(ItemHead, ItemName.of_list(name))
-    return None if head is None or head.deleted else summary_of(head).type
+def type_of_head(head: ItemHead) -> CollectionType:
+    """The type of a list or map."""
+    return type_of_text(head.item.collection_kind, summary_of(head).type)
+
+
+def type_of(session: Session, item: ItemName) -> CollectionType | None:
+    """The type of a list or map with all its changes; None for a missing one."""
+    head = session.get(ItemHead, item)
+    return None if head is None or head.deleted else type_of_head(head)

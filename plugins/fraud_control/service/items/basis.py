@@ -1,4 +1,5 @@
-"""The basis of a request for approval: the revisions of its rule and of every list that the requested rule names.
+"""The basis of a request for approval: the revisions of its rule and of all lists and maps that the requested rule
+names.
 
 An approval covers this content and no other. A change of any part withdraws the request.
 """
@@ -20,13 +21,13 @@ from fraud_control.store.models import ApprovalRow, ItemHead
 __all__ = ["check_basis", "collection_changed", "current_basis", "encode_basis"]
 
 Basis = Mapping[str, int]
-"""Revisions by part: `rule 7` or `list mules`."""
+"""Revisions by part: `rule 7`, `list mules` or `map limits`."""
 
 
 def current_basis(work: UnitOfWork, request: ApprovalRow, head: ItemHead) -> Basis:
-    """The present revisions of the parts of a request about this rule or list; 0 for a missing list."""
-    lists = named_collections(work.session, work.reader, request.document)
-    revisions = {f"list {name}": 0 if each is None else each.revision for name, each in lists.items()}
+    """The present revisions of the parts of a request about this item; 0 for a missing list or map."""
+    named = named_collections(work.session, work.reader, request.document)
+    revisions = {str(item): 0 if each is None else each.revision for item, each in named.items()}
     return {str(head): head.revision, **revisions}
 
 
@@ -47,8 +48,8 @@ def check_basis(work: UnitOfWork, request: ApprovalRow, head: ItemHead, shown: B
 
 
 def collection_changed(work: UnitOfWork, head: ItemHead, who: str, *, keeps_requests: bool) -> None:
-    """Withdraw the open requests about rules that name a changed list. With `keeps_requests`, which is for the expiry
-    of values, they continue with the new revision.
+    """Withdraw the open requests about rules that name a changed list or map. With `keeps_requests`, which is for the
+    expiry of values, they continue with the new revision.
     """
     part = str(head)
     if work.requested_parts is None:

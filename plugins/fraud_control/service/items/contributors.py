@@ -1,6 +1,6 @@
-"""The contributors of a rule or list: the users who changed its document or its values since the last approval.
+"""The contributors of an item: the users who changed its document or its values since the last approval.
 
-With four eyes, a contributor cannot approve a change of the rule, or of a rule that names the list.
+With four eyes, a contributor cannot approve a change of the item, or of a rule that names the list or map.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def encode_contributors(contributors: Iterable[str]) -> str:
 
 
 def contributors_of_collections(session: Session, reader: RuleReader, document: str) -> frozenset[str]:
-    """The users who changed a list that the rule names, since the last approval of the list or of such a rule."""
-    lists = named_collections(session, reader, document).values()
-    return frozenset(user for head in lists if head is not None for user in contributors_of(head))
+    """The users who changed a list or map that the rule names, since the last approval of it or of such a rule."""
+    named = named_collections(session, reader, document).values()
+    return frozenset(user for head in named if head is not None for user in contributors_of(head))
 
 
 def record_approval(session: Session, reader: RuleReader, document: str) -> None:
-    """Let the approval of a rule by a second person cover the values of the lists that the rule names."""
+    """Let the approval of a rule by a second person cover the lists and maps that the rule names."""
     for head in named_collections(session, reader, document).values():
         if head is not None:
             head.contributors = encode_contributors(())

@@ -1,4 +1,4 @@
-"""Governed items, rules and lists, at their newest effective revision."""
+"""Governed items, rules, lists and maps, at their newest effective revision."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fraud_control.domain.read_models import Approval
 from fraud_control.service.ids import batches, storable_id
 from fraud_control.store.models import ApprovalRow, ItemHead
 
-__all__ = ["checked", "in_use", "is_published", "list_head", "pending", "requested_head", "rule_head"]
+__all__ = ["checked", "collection_head", "in_use", "is_published", "pending", "requested_head", "rule_head"]
 
 
 def in_use(kind: str) -> ColumnElement[bool]:
@@ -30,11 +30,11 @@ def rule_head(session: Session, rule_id: int) -> ItemHead:
     return head
 
 
-def list_head(session: Session, name: str) -> ItemHead:
-    """Read a list. Raises NotFound, also for a deleted list."""
-    head = session.get(ItemHead, ItemName.of_list(name))
+def collection_head(session: Session, item: ItemName) -> ItemHead:
+    """Read a list or map. Raises NotFound, also for a deleted one."""
+    head = session.get(ItemHead, item)
     if head is None or head.deleted:
-        raise NotFound(f"there is no list {name!a}")
+        raise NotFound(f"there is no {item.kind} {item.key!a}")
     return head
 
 

@@ -1,4 +1,4 @@
-"""What rules and lists have in common when they change, and what a kind of items adds: its content."""
+"""What rules, lists and maps have in common when they change, and what a kind of items adds: its content."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class NewRevision(Generic[Content]):
 
 
 class Kind(Protocol[Content]):
-    """A kind of items: the functions of a module without state."""
+    """A kind of items: the functions of a module without state. Kinds that share a module differ by `kind`."""
 
     def name_of(self, content: Content) -> ItemName:
         """The name of the item."""
@@ -122,10 +122,10 @@ class Kind(Protocol[Content]):
         rule log rejects the record.
         """
 
-    def in_store(self, session: Session, contents: CollectionContents) -> Mapping[str, Side]:
+    def in_store(self, session: Session, contents: CollectionContents, kind: str) -> Mapping[str, Side]:
         """The items in force by the store after all their records in the rule log, by key."""
 
-    def in_log(self, timeline: RuleTimeline) -> Mapping[str, Side]:
+    def in_log(self, timeline: RuleTimeline, kind: str) -> Mapping[str, Side]:
         """The items in force by the rule log, by key."""
 
     def equal(self, contents: CollectionContents, stored: Any, logged: Any) -> bool:

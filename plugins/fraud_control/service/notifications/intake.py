@@ -118,6 +118,7 @@ def _add_approval(session: Session, to: Subscriber, request: ApprovalRow, now_ms
         "ruleId": request.rule_id,
         "ruleName": texts["name"],
         "listName": request.list_name,
+        "mapName": request.map_name,
         "action": request.action,
         "target": request.target,
         "requestedBy": request.requested_by,

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from fraud_control.domain.canonical import decoded, encoded
+from fraud_control.domain.item import LIST, MAP
 from fraud_control.feed.events import FeedAlert
 from fraud_ops.alarms import Alarm, RaisedAlarm, encode_alarm
 from fraud_ops.paths import PAGES
@@ -104,7 +105,9 @@ def summary_content(data: Mapping[str, Any]) -> Content:
 
 def approval_content(data: Mapping[str, Any]) -> Content:
     """The notification about a request for approval. `data` has the members of the request."""
-    subject = f"list {data['listName']}" if data["ruleId"] is None else _named(data["ruleId"], data["ruleName"])
+    names = {kind: data.get(f"{kind}Name") for kind in (LIST, MAP)}  # a delivery of an earlier release has no mapName
+    subject = next((f"{kind} {name}" for kind, name in names.items() if name), "")
+    subject = subject or _named(data["ruleId"], data["ruleName"])
     change = data["action"] if data["target"] is None else f"{data['action']} to {data['target']}"
     comment = one_line(data["comment"])
     return Content(

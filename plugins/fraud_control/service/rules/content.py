@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import select, update
@@ -15,7 +16,7 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import DriftSide, RuleInput
 from fraud_control.domain.rule_input import ManagedMembers, encode_rule
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.collections.uses import check_lists, faults_of_lists
+from fraud_control.service.collections.uses import check_collections
 from fraud_control.service.collections.values import CollectionContents
 from fraud_control.service.items.contributors import contributors_of
 from fraud_control.service.items.kind import Foreign, NewRevision, Place, Sent, Side
@@ -24,6 +25,7 @@ from fraud_control.store.alert_models import SnoozeRow
 from fraud_control.store.models import ApprovalRow, ItemHead
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.errors import RuleRejected
+from fraud_rules.model.collection_history import collection_faults
 from fraud_rules.model.rule import Rule, RuleDeletion
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 
@@ -107,10 +109,11 @@ def apply(
 
 
 def foreign(work: UnitOfWork, entry: LogEntry) -> Foreign | None:
-    """The rule or the deletion. The lists that the log has before a rule decide whether it accepts the rule."""
+    """The rule or the deletion. The lists and maps before a rule in the log decide whether the log accepts it."""
     if isinstance(entry.change, Rule):
         rule = entry.change
-        faults = faults_of_lists(rule, lambda name: work.collections.type_before(name, entry.version))
+        before = partial(work.collections.type_before, version=entry.version)
+        faults = collection_faults(rule, lambda named: before(ItemName.of_collection(named)))
         if faults:
             raise RuleRejected(faults, rule.rule_id)
         document = encode_document(rule.document).decode()
@@ -123,14 +126,14 @@ def foreign(work: UnitOfWork, entry: LogEntry) -> Foreign | None:
     return Foreign(RuleContent(rule_id, StateName.DELETE, head.document), "delete", head.author)
 
 
-def in_store(session: Session, contents: CollectionContents) -> dict[str, Side]:
+def in_store(session: Session, contents: CollectionContents, kind: str = RULE) -> dict[str, Side]:
     """The rules in the states of the rule log."""
     states = [state.value for state in StateName if state.in_log]
-    heads = session.scalars(select(ItemHead).where(ItemHead.kind == RULE, ItemHead.state.in_(states)))
+    heads = session.scalars(select(ItemHead).where(ItemHead.kind == kind, ItemHead.state.in_(states)))
     return {head.item_key: Side(head.log_version, document_of(head.document)) for head in heads}
 
 
-def in_log(timeline: RuleTimeline) -> dict[str, Side]:
+def in_log(timeline: RuleTimeline, kind: str = RULE) -> dict[str, Side]:
     """The rules in force."""
     return {str(rule_id): Side(each.version, each.rule.document) for rule_id, each in timeline.latest.rules.items()}
 
@@ -162,7 +165,7 @@ def stored_document_in(work: UnitOfWork, state: StateName, rule_id: int, documen
 def validated_rule(work: UnitOfWork, state: StateName, document: dict[str, object], rule_id: int) -> Rule:
     """Validate a stored document again, because schema, limits and lists may have changed. Raises Invalid."""
     rule = work.reader.rule(RuleInput(document=document), ManagedMembers(rule_id, state), strict=False)
-    check_lists(work.session, rule)
+    check_collections(work.session, rule)
     return rule
 
 

@@ -23,7 +23,7 @@ from fraud_control.domain.roles import LEAST_ROLE, Actor, Permission, Role, requ
 from fraud_control.domain.rule_input import MAX_RULE_ID, SOURCE, ManagedMembers
 from fraud_control.service.audit import AuditRecord
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.collections.uses import check_lists
+from fraud_control.service.collections.uses import check_collections
 from fraud_control.service.items.contributors import contributors_of, contributors_of_collections
 from fraud_control.service.items.heads import checked, rule_head
 from fraud_control.service.items.kind import NewRevision, Place
@@ -110,7 +110,7 @@ def mode_of(work: UnitOfWork, actor: Actor, rule: Rule, known: ItemHead | None) 
         _check_force(actor, rule, known)
         if same(document_in(state, rule), known.document):
             return None
-    check_lists(work.session, rule)
+    check_collections(work.session, rule)
     if mode is ChangeMode.REQUEST and known is not None:
         check_request(actor, known)
     return mode

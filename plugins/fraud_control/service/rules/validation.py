@@ -9,7 +9,7 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import Document, ProblemReason, RuleInput, Validation
 from fraud_control.domain.rule_input import UNSAVED_ID, ManagedMembers, differences, encode_rule
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.collections.uses import check_lists
+from fraud_control.service.collections.uses import check_collections
 from fraud_control.service.ids import storable_id
 from fraud_control.service.rules import queries
 from fraud_control.store.models import ItemHead
@@ -29,7 +29,7 @@ def validate(work: UnitOfWork, rule_input: RuleInput, rule_id: int | None = None
         managed = ManagedMembers(known.number, StateName(known.state), known=document_of(known.document))
     try:
         rule = reader.rule(rule_input, managed, strict=known is not None)
-        check_lists(session, rule)
+        check_collections(session, rule)
     except Invalid as error:
         reasons = [ProblemReason.model_validate(reason) for reason in error.reasons]
         return Validation(

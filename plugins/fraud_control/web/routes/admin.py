@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Path, Request, Response
 
 from fraud_control.domain import read_models
-from fraud_control.domain.item import LIST, RULE
+from fraud_control.domain.item import LIST, MAP, RULE
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.roles import granted
 from fraud_control.service import bindings
@@ -83,7 +83,9 @@ def drift(plane: CurrentPlane) -> Response:
     by_kind: dict[str, list[dict[str, object]]] = defaultdict(list)
     for each in found.differences:
         item, sides = each.item, {"store": each.store, "log": each.log}
-        by_kind[item.kind].append({"rule_id": item.rule_id, "list_name": item.list_name, **sides})
+        by_kind[item.kind].append(
+            {"rule_id": item.rule_id, "list_name": item.list_name, "map_name": item.map_name, **sides}
+        )
     members = {
         "in_step": found.in_sync,
         "settled": found.settled,
@@ -91,6 +93,7 @@ def drift(plane: CurrentPlane) -> Response:
         "store_position": found.store_position,
         "differences": by_kind[RULE],
         "list_differences": by_kind[LIST],
+        "map_differences": by_kind[MAP],
         "outbox_pending": found.pending,
         "oldest_pending_ms": None if oldest_ms is None else max(0, now_ms() - oldest_ms),
         "behind": found.behind,

@@ -49,6 +49,7 @@ class AuditQuery(BaseModel):
 
     rule_id: Annotated[int | None, Field(ge=1, le=MAX_ID)] = None
     list_name: Annotated[str | None, Field(pattern=f"^{COLLECTION_NAME}$")] = None
+    map_name: Annotated[str | None, Field(pattern=f"^{COLLECTION_NAME}$")] = None
     user: Annotated[str | None, Field(max_length=100)] = None
     action: Annotated[
         str | None,
@@ -63,7 +64,7 @@ class AuditQuery(BaseModel):
     def filter(self, at_ms: int) -> AuditFilter:
         """Build the filter. Ages count from `at_ms`."""
         since_ms, until_ms = time_ms(self.since, at_ms), time_ms(self.until, at_ms)
-        return AuditFilter(self.rule_id, self.list_name, self.user, self.action, since_ms, until_ms)
+        return AuditFilter(self.rule_id, self.list_name, self.map_name, self.user, self.action, since_ms, until_ms)
 
 
 class AuditPageQuery(AuditQuery):

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fraud_control.domain.program_token import MOST_DAYS, NAME_FORM, ProgramToken
-from fraud_control.domain.read_models import AuditRow, Binding, DriftDifference, EpochMs, ListDifference
+from fraud_control.domain.read_models import AuditRow, Binding, DriftDifference, EpochMs, ListDifference, MapDifference
 from fraud_control.domain.roles import Permission, Role
 from fraud_control.web.schemas.base import Request, ResponseModel
 
@@ -106,7 +106,7 @@ class Audits(ResponseModel):
 
 
 class Drift(ResponseModel):
-    """Whether the store has read the whole rule log and has the same rules and lists."""
+    """Whether the store has read the whole rule log and has the same rules, lists and maps."""
 
     in_step: bool
     settled: bool = Field(description="False while a change of all rules is pending. Then nothing is compared.")
@@ -114,6 +114,7 @@ class Drift(ResponseModel):
     store_position: int
     differences: list[DriftDifference]
     list_differences: list[ListDifference]
+    map_differences: list[MapDifference]
     outbox_pending: int
     oldest_pending_ms: int | None = Field(description="The age of the oldest waiting change, in ms.")
     behind: int = Field(description="The records of other writers in the rule log that the store has not read.")

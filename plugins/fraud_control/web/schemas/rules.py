@@ -69,6 +69,7 @@ class Activation(ResponseModel):
     log_version: int
     rule_id: int | None
     list_name: str | None
+    map_name: str | None
     status: Literal["PENDING", "LIVE", "REJECTED"]
     reasons: list[ProblemReason]
     batch_id: int | None

@@ -15,8 +15,7 @@ from functools import lru_cache
 import msgspec
 
 from fraud_rules.codec.rules.baseline import read_baseline
-from fraud_rules.codec.rules.collections.lists import read_list_change
-from fraud_rules.codec.rules.collections.maps import read_map_change
+from fraud_rules.codec.rules.collections.plan import read_change
 from fraud_rules.codec.rules.collections.records import kind_of_record
 from fraud_rules.codec.rules.json import DecodedObject, decode_object, faults_of
 from fraud_rules.codec.rules.members import MemberReader
@@ -27,7 +26,6 @@ from fraud_rules.model.limits import LoggedRuleLimits, RuleLimits
 from fraud_rules.model.log_entry import LogEntry, RecordOutcome
 from fraud_rules.model.rule import Control, ControlType, LogChange, Rule, RuleChange, RuleDeletion, RuleState
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.model.value_list import CollectionKind
 
 __all__ = ["RuleLimits", "encode_document", "parse_rule_document", "parse_rule_record", "read_entry", "read_outcome"]
 
@@ -43,7 +41,7 @@ def parse_rule_record(value: bytes | None, schema: TransactionSchema, limits: Ru
         raise RuleRejected([Reason("record", "is empty; to delete a rule, write it with ruleState DELETE")])
     kind = kind_of_record(value)
     if kind is not None:
-        return (read_list_change if kind is CollectionKind.LIST else read_map_change)(value, limits)
+        return read_change(kind, value, limits)
     if len(value) > limits.max_record_bytes:
         problem = f"has {len(value)} bytes, at most {limits.max_record_bytes} are allowed"
         raise RuleRejected([Reason("record", problem)])

@@ -13,7 +13,7 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleInput
 from fraud_control.domain.roles import Actor
 from fraud_rules.codec.rules.export import RuleFormat
-from fraud_rules.model.value_list import ListOperation, ListType
+from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 from tests.support.control_plane.scene import ADA, ANN, PAT, PIA, REASON, RULE, VIC, Scene
 
 
@@ -26,7 +26,7 @@ def values(scene: Scene, name: str) -> list[str]:
 
 
 def dry_run(scene: Scene, content: str, who: Actor = ANN) -> CollectionImportResult:
-    return scene.service.lists.import_lists(who, content, dry_run=True)
+    return scene.service.lists.import_file(who, content, dry_run=True)
 
 
 def effects(result: CollectionImportResult) -> list[tuple[str, str | None, str]]:
@@ -39,10 +39,10 @@ def test_an_export_is_imported_elsewhere_and_changes_nothing_at_its_origin(scene
     create(scene, "types", "CSH", "a, b", kind=ListType.STRING)
     lists = scene.service.lists
     content = lists.export_all(form)
-    assert {each.effect for each in lists.import_lists(ANN, content).items} == {"unchanged"}
+    assert {each.effect for each in lists.import_file(ANN, content).items} == {"unchanged"}
     lists.change(PAT, "mules", 1, CollectionInput(ListOperation.DELETE))
     lists.change(ANN, "types", 1, CollectionInput(ListOperation.SET, ("CRD",)))
-    result = lists.import_lists(ANN, content)
+    result = lists.import_file(ANN, content)
     assert result.applied
     assert [(each.name, each.effect) for each in result.items] == [("mules", "added"), ("types", "changed")]
     assert (values(scene, "mules"), values(scene, "types")) == (["7", "8"], ["CSH", "a, b"])
@@ -56,12 +56,12 @@ def test_a_dry_run_shows_the_difference_and_saves_nothing(scene: Scene) -> None:
     changed, added = result.items
     assert (changed.diff.added_values, changed.diff.removed_values, changed.revision) == (["9"], ["7"], 1)
     assert (added.diff.added_values, added.revision, result.applied) == (["1"], 0, False)
-    assert (values(scene, "mules"), [each.name for each in scene.service.lists.lists()]) == (["7", "8"], ["mules"])
+    assert (values(scene, "mules"), [each.name for each in scene.service.lists.rows()]) == (["7", "8"], ["mules"])
 
 
 def test_one_rejected_list_prevents_the_import(scene: Scene) -> None:
     create(scene, "mules", 7)
-    result = scene.service.lists.import_lists(ANN, "mules,long,8\nhello\nother,long,x\n")
+    result = scene.service.lists.import_file(ANN, "mules,long,8\nhello\nother,long,x\n")
     assert not result.applied
     assert effects(result) == [
         ("line 1", "mules", "changed"), ("line 3", "other", "rejected"), ("line 2", None, "rejected"),
@@ -81,7 +81,7 @@ def test_a_list_that_changed_since_the_preview_is_not_replaced(scene: Scene) -> 
     previewed = dry_run(scene, "mules,long,8")
     scene.service.lists.change(ANN, "mules", None, CollectionInput(ListOperation.ADD, ("9",)))
     read = {each.name: each.revision for each in previewed.items if each.name is not None}
-    result = scene.service.lists.import_lists(ANN, "mules,long,8", revisions=read)
+    result = scene.service.lists.import_file(ANN, "mules,long,8", revisions=read)
     assert (result.applied, result.items[0].effect) == (False, "rejected")
     assert "has changed since the preview" in result.items[0].reasons[0].message
     assert values(scene, "mules") == ["7", "9"]
@@ -94,8 +94,8 @@ def test_the_rules_of_a_list_decide_whether_its_import_needs_approval(scene: Sce
     for step in (StateName.SHADOW, StateName.ACTIVE):
         revision = scene.service.change_state(ADA, 1, revision, step).row.revision
     service = scene.another(four_eyes=True)
-    assert service.lists.import_lists(PAT, "mules,long,8", dry_run=True).items[0].effect == "requested"
-    result = service.lists.import_lists(PAT, "mules,long,8", comment=REASON)
+    assert service.lists.import_file(PAT, "mules,long,8", dry_run=True).items[0].effect == "requested"
+    result = service.lists.import_file(PAT, "mules,long,8", comment=REASON)
     assert (result.applied, result.items[0].effect, values(scene, "mules")) == (True, "requested", ["7"])
     (request,) = service.approvals().items
     service.decide(PIA, request.id, approve=True)
@@ -107,9 +107,9 @@ def test_the_rules_of_a_list_decide_whether_its_import_needs_approval(scene: Sce
 def test_the_limits_of_a_file_hold(scene: Scene) -> None:
     small = scene.another(bounds=replace(scene.settings.bounds, list_bytes=1_024, import_bytes=1_024))
     with pytest.raises(Invalid, match="at most 1024 are allowed"):
-        small.lists.import_lists(ANN, "mules,long,7\n" * 100)
+        small.lists.import_file(ANN, "mules,long,7\n" * 100)
     with pytest.raises(Invalid, match="use JSON or the text form"):
-        small.lists.import_lists(ANN, "- listName: mules\n  values:\n" + "    - 7\n" * 200)
+        small.lists.import_file(ANN, "- listName: mules\n  values:\n" + "    - 7\n" * 200)
     with pytest.raises(Invalid, match="has no lists"):
         dry_run(scene, "# nothing\n")
 
@@ -117,5 +117,5 @@ def test_the_limits_of_a_file_hold(scene: Scene) -> None:
 def test_garbage_lines_of_pasted_values_are_named(scene: Scene) -> None:
     create(scene, "mules", 7)
     with pytest.raises(Invalid) as invalid:
-        scene.service.lists.preview("mules", input_of_lines(ListOperation.ADD, "# known\n8\n\nx\n8\n1.5\n"))
+        scene.service.lists.preview("mules", input_of_lines(CollectionKind.LIST, ListOperation.ADD, "# known\n8\n\nx\n8\n1.5\n"))
     assert [each.field for each in invalid.value.reasons] == ["line 4", "line 6"]

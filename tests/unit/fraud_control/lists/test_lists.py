@@ -73,7 +73,7 @@ def test_a_list_is_created_changed_and_deleted(scene: Scene, log: MemoryLog) -> 
         ("SET", [1, 2]), ("ADD", [10]), ("ADD", [11]), ("REMOVE", [2]),
     ]  # fmt: skip
     assert {each["source"] for each in records(log)} == {"ui"}
-    found = lists.list("mules")
+    found = lists.detail("mules")
     assert (found.size, found.revision, found.log_version, found.published) == (3, 3, log.records[-1].offset, True)
     assert log.timeline().lists["mules"].values() == [1, 10, 11]
     history = [
@@ -83,7 +83,7 @@ def test_a_list_is_created_changed_and_deleted(scene: Scene, log: MemoryLog) -> 
     difference = lists.diff("mules", 1, 3)
     assert (difference.added_values, difference.removed_values) == (["10", "11"], ["2"])
     assert lists.change(PAT, "mules", 3, given(DELETE)) is None
-    assert lists.lists() == ()
+    assert lists.rows() == ()
     with pytest.raises(NotFound):
         lists.values("mules")
     create(scene, 5)
@@ -208,7 +208,7 @@ def test_a_rule_and_its_list_belong_together(scene: Scene) -> None:
     scene.service.lists.change(ADA, "mules", 1, given(DELETE))
     create(scene, 1)
     use(scene, StateName.ACTIVE)
-    (shown,) = scene.service.lists.lists()
+    (shown,) = scene.service.lists.rows()
     assert [(each.rule_id, each.name, each.state) for each in shown.rules] == [(1, "Mules", "ACTIVE")]
     with pytest.raises(Invalid) as refused:
         scene.service.lists.change(ADA, "mules", shown.revision, given(DELETE))
@@ -230,13 +230,13 @@ def test_a_change_of_a_list_asks_once_for_its_rules_while_other_changes_wait(sce
 def test_each_server_sees_the_rules_that_another_one_changed(scene: Scene) -> None:
     create(scene, 1)
     other = scene.another()
-    assert other.lists.list("mules").rules == []
+    assert other.lists.detail("mules").rules == []
     use(scene, StateName.SHADOW)
-    assert [each.rule_id for each in other.lists.list("mules").rules] == [1]
+    assert [each.rule_id for each in other.lists.detail("mules").rules] == [1]
     revision = scene.service.rule(1).row.revision
     document = {**RULE, "ruleId": 1, "name": "No mules"}
     scene.service.edit(ADA, 1, revision, RuleInput(document=document))
-    assert other.lists.list("mules").rules == []
+    assert other.lists.detail("mules").rules == []
     other.lists.change(ADA, "mules", 1, given(DELETE))
 
 
@@ -246,7 +246,7 @@ def test_records_of_others_follow_the_order_of_the_log(scene: Scene, log: Memory
     log.append(b'{"listName": "none", "listOperation": "ADD", "values": [1], "source": "cli"}')
     log.write(ruleId=9, ruleState="ACTIVE", when="beneficiaryId in list('none')")
     log.apply_record()
-    assert scene.service.lists.list("mules").source == "cli"
+    assert scene.service.lists.detail("mules").source == "cli"
     refused = [row for row in scene.service.audit_rows().items if row.action == "mirror.refused"]
     assert len(refused) == 3
     with scene.database.reading() as session:
@@ -256,12 +256,12 @@ def test_records_of_others_follow_the_order_of_the_log(scene: Scene, log: Memory
     log.append(b'{"listName": "mules", "listOperation": "SET", "listType": "long", "values": [7], "source": "cli"}')
     log.apply_record()
     assert values(scene) == ["3", "7"]
-    assert not scene.service.lists.list("mules").published
+    assert not scene.service.lists.detail("mules").published
     arrive(log)
     assert values(scene) == ["3", "7"]
     assert log.timeline().lists["mules"].values() == [3, 7]
     # Our SET was saved later than a record of another writer that arrives after it.
-    scene.service.lists.change(ANN, "mules", scene.service.lists.list("mules").revision, given(SET, 50))
+    scene.service.lists.change(ANN, "mules", scene.service.lists.detail("mules").revision, given(SET, 50))
     log.publish()
     log.append(b'{"listName": "mules", "listOperation": "ADD", "values": [8], "source": "cli"}')
     log.apply_record()
@@ -291,7 +291,7 @@ def test_a_list_that_differs_from_the_rule_log_is_named(scene: Scene, log: Memor
     log.append(b'{"listName": "trusted", "listOperation": "ADD", "values": [7]}')
     log.append(b'{"listName": "others", "listOperation": "SET", "listType": "string", "values": ["a"]}')
     at = log.records[-2].offset
-    trusted = scene.service.lists.list("trusted").log_version
+    trusted = scene.service.lists.detail("trusted").log_version
     assert drifted() == [("others", None, (at + 2, 1)), ("trusted", (trusted, 2), (at, 3))]
     log.apply_record()
     assert drifted() == []
@@ -366,9 +366,9 @@ def test_a_long_change_is_several_records_and_one_revision(scene: Scene, log: Me
     assert len(log.records) > 1
     assert all(len(each.value or b"") <= LIMITS.max_list_record_bytes for each in log.records)
     log.apply_record(1)
-    assert not scene.service.lists.list("mules").published
+    assert not scene.service.lists.detail("mules").published
     log.apply_record()
-    shown = scene.service.lists.list("mules")
+    shown = scene.service.lists.detail("mules")
     assert (shown.published, shown.size) == (True, 150_000)
     assert log.timeline().lists["mules"].size == 150_000
 
@@ -398,5 +398,5 @@ def test_many_changes_of_a_list_are_mirrored(scene: Scene, log: MemoryLog) -> No
     log.apply_record()
     event.remove(Engine, "before_cursor_execute", record)
     assert len(statements) < len(log.records)
-    assert scene.service.lists.list("mules").size == 50
+    assert scene.service.lists.detail("mules").size == 50
     assert [int(each) for each in scene.service.lists.export("mules").split()] == list(range(50))

@@ -26,16 +26,15 @@ from fraud_rules.codec.rules.collections.lines import (
     line_reasons,
     read_entry_fields,
 )
-from fraud_rules.codec.rules.collections.lists import read_list_change
-from fraud_rules.codec.rules.collections.maps import key_fault, read_map_change
-from fraud_rules.codec.rules.collections.plan import Entries
+from fraud_rules.codec.rules.collections.maps import key_fault
+from fraud_rules.codec.rules.collections.plan import Entries, read_change
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.codec.rules.files import MAX_FILE_BYTES, YAML_SUFFIXES, read_file_text, read_rule_text
 from fraud_rules.errors import InputInvalid, Reason, RuleRejected
 from fraud_rules.model.collection_history import Collection, CollectionType
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType, ListValue, ValueList
-from fraud_rules.model.value_map import MapChange, MapKey, MapType, entry_text
+from fraud_rules.model.value_map import MapKey, MapType, entry_text
 
 __all__ = [
     "RejectedCollection",
@@ -195,16 +194,13 @@ def _of_record(
     given = msgspec.json.encode({f"{kind}Operation": ListOperation.SET.value, **msgspec.json.decode(value)})
     unbounded = replace(limits, max_list_record_bytes=MAX_FILE_BYTES)
     try:
-        change = (
-            read_list_change(given, unbounded) if kind is CollectionKind.LIST else read_map_change(given, unbounded)
-        )
+        change = read_change(kind, given, unbounded)
     except RuleRejected as rejected:
         return RejectedCollection(where, rejected.list_name or rejected.map_name, rejected.reasons)
     if change.operation is not ListOperation.SET or change.type is None:
         whole = Reason(f"{kind}Operation", f"is SET in a file: it has the whole {kind}")
         return RejectedCollection(where, change.name, [whole])
-    entries = change.updates(change.type) if isinstance(change, MapChange) else dict.fromkeys(change.values())
-    return SeedCollection(where, change.name, change.type, entries)
+    return SeedCollection(where, change.name, change.type, change.updates(change.type))  # type: ignore[arg-type]
 
 
 def _document(each: Collection) -> dict[str, object]:

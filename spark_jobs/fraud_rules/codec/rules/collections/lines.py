@@ -25,7 +25,7 @@ from fraud_rules.runtime.safe_text import quote
 
 __all__ = [
     "WHOLE_NUMBER", "LinesOfCollection", "as_value", "collections_of_lines", "content_lines", "entry_line", "fields_of",
-    "format_lines", "line_reasons", "read_entry_fields",
+    "format_lines", "line_reasons", "read_entry_fields", "shown_entry",
 ]  # fmt: skip
 
 WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
@@ -113,6 +113,11 @@ def entry_line(key: MapKey, value: MapValue | None) -> str:
     return ",".join(_field(each) for each in ((key,) if value is None else (key, entry_text(value))))
 
 
+def shown_entry(key: MapKey, value: MapValue | None) -> str:
+    """A member for readers: a value of a list as it is, or an entry of a map as in CSV."""
+    return str(key) if value is None else f"{_quoted(str(key))},{_quoted(entry_text(value))}"
+
+
 def _formatted(each: Collection) -> Iterator[str]:
     head = f"{each.name},{each.type}" if isinstance(each, ValueList) else ",".join((each.name, *each.type))
     if not each.size:
@@ -125,6 +130,10 @@ def _field(value: MapKey) -> str:
     text = str(value)
     if "".join(text.splitlines()) != text:
         raise InputInvalid(f"the text form cannot express the value {quote(text)}: export json or yaml")
+    return _quoted(text)
+
+
+def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text
 
 

@@ -1,20 +1,25 @@
-"""Plans the records that change a list or map. Pure."""
+"""Reads, plans and encodes the records that change a list or map. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from fraud_rules.codec.rules.collections.lists import encode_list_records
-from fraud_rules.codec.rules.collections.maps import encode_map_records
-from fraud_rules.model.collection_history import Collection, CollectionType
+from fraud_rules.codec.rules.collections.lists import encode_list_records, read_list_change
+from fraud_rules.codec.rules.collections.maps import encode_map_records, read_map_change
+from fraud_rules.model.collection_history import Collection, CollectionChange, CollectionType
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import CollectionKind, ListOperation
 
-__all__ = ["Entries", "encode_change", "kind_of", "plan_change", "plan_set"]
+__all__ = ["Entries", "encode_change", "kind_of", "plan_change", "plan_set", "read_change"]
 
 Entries: TypeAlias = Mapping[Any, Any]
 """The members of a list or map with their values, which are None in a list."""
+
+
+def read_change(kind: CollectionKind, value: bytes, limits: RuleLimits) -> CollectionChange:
+    """Decode a record about a list or map. Raises `RuleRejected` with every reason, and no other error."""
+    return (read_list_change if kind is CollectionKind.LIST else read_map_change)(value, limits)
 
 
 def plan_set(
