@@ -34,12 +34,12 @@ from fraud_control.web.routes import (
     alerts,
     audit,
     cases,
+    collections,
     data_health,
     decisions,
     detector,
     entities,
     labels,
-    lists,
     notifications,
     program_tokens,
     rules,
@@ -55,6 +55,7 @@ _PAGES = (
     "today",
     "rules",
     "lists",
+    "maps",
     "alerts",
     "cases",
     "entity",
@@ -92,7 +93,7 @@ def create_app(opener: Opener, read_login: ReadLogin, static: Path = _STATIC) ->
     application.state.submissions = Submissions()
     added = (extension.routes for extension in extensions().values())
     own = (
-        admin, program_tokens, audit, rules, lists, alert_searches, alerts, cases, decisions, entities, labels,
+        admin, program_tokens, audit, rules, collections, alert_searches, alerts, cases, decisions, entities, labels,
         detector, data_health, notifications, today,
     )  # fmt: skip
     for routes in (*(each.routes for each in own), *added):

@@ -1,4 +1,4 @@
-"""Changes of lists and maps: as records of the rule log, and those of lists as requests to the control plane."""
+"""The commands of lists and maps: through the control plane, or as records of the rule log itself."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from fraud_rules.cli.configured import CommandContext, load_context
-from fraud_rules.cli.display.api_answers import read_file
-from fraud_rules.cli.display.collection_tables import print_difference
+from fraud_rules.cli.display.api_answers import print_change, print_import, read_file, write_file
+from fraud_rules.cli.display.collection_tables import MEMBERS, print_difference
+from fraud_rules.cli.options import control_plane, refuse
 from fraud_rules.cli.rule_log import append, await_live, check_against_log, read_rule_log
 from fraud_rules.codec.rules.apply import DEFAULT_SOURCE
-from fraud_rules.codec.rules.collections.files import parse_entries, read_seeds, read_values
+from fraud_rules.codec.rules.collections.files import export_collections, parse_entries, read_seeds, read_values
 from fraud_rules.codec.rules.collections.lines import entry_line
 from fraud_rules.codec.rules.collections.plan import Entries, encode_change, plan_change, plan_set
 from fraud_rules.codec.rules.collections.records import collection_key
+from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.errors import InputInvalid, NotFound, RuleUnknown
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.collection_history import Collection, CollectionType
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
     from fraud_rules.model.ruleset import RuleTimeline
 
 __all__ = [
-    "RequestedChange", "change_directly", "known_collection", "list_path", "planned_records", "read_log",
-    "save_directly", "send_change",
+    "RequestedChange", "collection_path", "export_file", "known_collection", "make_change", "planned_records",
+    "read_log", "save_files", "send_change",
 ]  # fmt: skip
 
 _FILES_SOURCE: Final = "seed"
@@ -55,28 +57,111 @@ class RequestedChange:
 
     def __post_init__(self) -> None:
         if (self.file is None) is not bool(self.values) and self.operation is not ListOperation.DELETE:
-            given = "values" if self.kind is CollectionKind.LIST else "entries"
-            raise InputInvalid(f"give {given}, or --file with one per line")
+            raise InputInvalid(f"give {MEMBERS[self.kind]}, or --file with one per line")
+
+
+def make_change(
+    change: RequestedChange,
+    kafka: KafkaConnection,
+    url: str | None,
+    comment: str,
+    wait: float,
+    *,
+    direct: bool,
+    as_json: bool,
+) -> None:
+    """Make a change, or request it, and print the result."""
+    client = control_plane(url, direct=direct, writes=True)
+    if client is None:
+        refuse("with --direct", comment=comment, json=as_json)
+        change_directly(change, kafka, wait)
+        return
+    refuse("without --direct", wait=wait)
+    found, waits = send_change(client, change, comment)
+    if found is None:
+        found, line = {"name": change.name, "deleted": True}, f"{change.kind} {change.name}: deleted"
+    else:
+        size = f"{found['size']:,} {MEMBERS[change.kind]}"
+        line = f"{change.kind} {found['name']}: {size}, revision {found['revision']}"
+    print_change(found, line, waits=waits, as_json=as_json)
 
 
 def send_change(client: Client, change: RequestedChange, comment: str) -> tuple[Any, bool]:
-    """Request a change, or a new list from `set`. Return the answer, None for a deleted list, and whether it waits."""
+    """Request a change, or a new list or map from `set`. Return the answer, None for a deleted one, and whether it
+    waits."""
     content: dict[str, object] = {"comment": comment}
     if change.operation is not ListOperation.DELETE:
-        content |= {"values": change.values} if change.file is None else {"content": read_file(change.file)}
-    path, known = list_path(change.name), None
+        content |= _content(change) if change.file is None else {"content": read_file(change.file)}
+    path, known = collection_path(change.kind, change.name), None
     if change.operation in (ListOperation.SET, ListOperation.DELETE):
         try:
             known = client.get(path)
         except NotFound:
             if change.operation is ListOperation.DELETE:
                 raise
-            of_type = change.of_type or ListType.LONG
-            return client.change("POST", "/lists", content | {"name": change.name, "type": str(of_type)})
-        if change.of_type is not None and change.of_type != known["type"]:
-            raise InputInvalid(f"list {change.name} has values of the type {known['type']}: delete it first")
+            types = _types(change.of_type or _DEFAULT_TYPES[change.kind])
+            return client.change("POST", f"/{change.kind}s", content | {"name": change.name, **types})
+        if change.of_type is not None and any(known[each] != text for each, text in _types(change.of_type).items()):
+            raise InputInvalid(f"{change.kind} {change.name} has another type than {change.of_type}: delete it first")
     revision = None if known is None else known["revision"]
     return client.change("POST", f"{path}/changes", content | {"operation": change.operation.value}, revision)
+
+
+def _content(change: RequestedChange) -> dict[str, object]:
+    if change.kind is CollectionKind.LIST:
+        return {"values": change.values}
+    if change.operation is ListOperation.REMOVE:
+        return {"keys": change.values}
+    return {"entries": dict(_key_and_value(text) for text in change.values or [])}
+
+
+def _types(of_type: CollectionType) -> dict[str, str]:
+    """The types of a new list or map, as members of a request."""
+    if isinstance(of_type, MapType):
+        return {"keyType": of_type.key.value, "valueType": of_type.value.value}
+    return {"type": of_type.value}
+
+
+def save_files(
+    kind: CollectionKind,
+    paths: Sequence[Path],
+    kafka: KafkaConnection,
+    url: str | None,
+    comment: str,
+    wait: float,
+    *,
+    direct: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Give lists or maps the content of files, and print the effects."""
+    client = control_plane(url, direct=direct, writes=not dry_run)
+    if client is None:
+        refuse("with --direct", comment=comment, json=as_json)
+        save_directly(kind, paths, kafka, wait, dry_run=dry_run)
+        return
+    refuse("without --direct", wait=wait)
+    columns = ("place", kind.value, "effect", "reasons")
+    print_import(client, f"/import/{kind}s", paths, comment, (columns, "name"), dry_run=dry_run, as_json=as_json)
+
+
+def export_file(
+    kind: CollectionKind,
+    kafka: KafkaConnection,
+    url: str | None,
+    form: RuleFormat,
+    output: Path | None,
+    *,
+    direct: bool,
+) -> None:
+    """Write all lists or maps to a file."""
+    client = control_plane(url, direct=direct)
+    if client is not None:
+        write_file(client.text(f"/export/{kind}s", format=form.value), output)
+        return
+    known = read_log(load_context(), kafka).collections.by_name()
+    found = [each for (of_kind, _), each in sorted(known.items()) if of_kind is kind]
+    write_file(export_collections(found, form).encode(), output)
 
 
 def planned_records(change: RequestedChange, log: RuleTimeline, limits: RuleLimits) -> Sequence[bytes]:
@@ -105,15 +190,19 @@ def _entries(change: RequestedChange, of_type: CollectionType, limits: RuleLimit
 
 def _as_line(text: str) -> str:
     """An entry `key=value` as the line of a file."""
+    return ",".join(entry_line(each, None) for each in _key_and_value(text))
+
+
+def _key_and_value(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
         raise InputInvalid(f"{text[:40]!r} must have the form key=value")
-    return entry_line(key, None) + "," + entry_line(value, None)
+    return key, value
 
 
-def list_path(name: str) -> str:
-    """The path of a list in the API."""
-    return f"/lists/{quote(name, safe='')}"
+def collection_path(kind: CollectionKind, name: str) -> str:
+    """The path of a list or map in the API."""
+    return f"/{kind}s/{quote(name, safe='')}"
 
 
 def known_collection(log: RuleTimeline, kind: CollectionKind, name: str) -> Collection:

@@ -9,19 +9,17 @@ import typer
 
 from fraud_rules.cli.collection_changes import (
     RequestedChange,
-    change_directly,
+    collection_path,
+    export_file,
     known_collection,
-    list_path,
+    make_change,
     read_log,
-    save_directly,
-    send_change,
+    save_files,
 )
 from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.display import collection_tables as show
 from fraud_rules.cli.display.api_answers import (
     format_time,
-    print_change,
-    print_import,
     print_table,
     write_file,
 )
@@ -37,11 +35,9 @@ from fraud_rules.cli.options import (
     Wait,
     command_group,
     control_plane,
-    refuse,
 )
-from fraud_rules.codec.rules.collections.files import export_collections, parse_values
+from fraud_rules.codec.rules.collections.files import parse_values
 from fraud_rules.codec.rules.export import RuleFormat
-from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 
 app = command_group("Lists of values, through the control plane; with --direct in the rule log itself.")
@@ -80,7 +76,7 @@ def set_list(
       fraud lists set types CSH --type string --direct --wait 10
     """
     change = RequestedChange(ListOperation.SET, name, values, file, value_type)
-    _change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
+    make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
 
 @app.command()
@@ -103,7 +99,7 @@ def add(
       fraud lists add mules --file more.txt --direct
     """
     change = RequestedChange(ListOperation.ADD, name, values, file)
-    _change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
+    make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
 
 @app.command()
@@ -126,7 +122,7 @@ def remove(
       fraud lists remove mules --file cleared.txt --direct
     """
     change = RequestedChange(ListOperation.REMOVE, name, values, file)
-    _change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
+    make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
 
 @app.command()
@@ -146,7 +142,7 @@ def delete(
       fraud lists delete mules
     """
     change = RequestedChange(ListOperation.DELETE, name)
-    _change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
+    make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
 
 @app.command()
@@ -170,14 +166,7 @@ def save(
       fraud lists save lists.yaml --dry-run
       fraud lists save config/lists --direct
     """
-    client = control_plane(url, direct=direct, writes=not dry_run)
-    if client is None:
-        refuse("with --direct", comment=comment, json=as_json)
-        save_directly(CollectionKind.LIST, paths, kafka, wait, dry_run=dry_run)
-        return
-    refuse("without --direct", wait=wait)
-    columns = ("place", "list", "effect", "reasons")
-    print_import(client, "/import/lists", paths, comment, (columns, "name"), dry_run=dry_run, as_json=as_json)
+    save_files(CollectionKind.LIST, paths, kafka, url, comment, wait, direct=direct, dry_run=dry_run, as_json=as_json)
 
 
 @app.command()
@@ -194,12 +183,7 @@ def export(
     Examples:
       fraud lists export > lists.yaml
     """
-    client = control_plane(url, direct=direct)
-    if client is not None:
-        write_file(client.text("/export/lists", format=form.value), output)
-        return
-    lists = read_log(load_context(), kafka).lists
-    write_file(export_collections([lists[name] for name in sorted(lists)], form).encode(), output)
+    export_file(CollectionKind.LIST, kafka, url, form, output, direct=direct)
 
 
 @app.command(name="show")
@@ -217,11 +201,11 @@ def show_list(name: Name, kafka: Kafka, url: Url = None, direct: Direct = False,
         rules = log.rules_naming(CollectionKind.LIST).get(name, ())
         show.print_collection(known_collection(log, CollectionKind.LIST, name), rules, as_json)
         return
-    content = client.text(f"{list_path(name)}/export")
+    content = client.text(f"{collection_path(CollectionKind.LIST, name)}/export")
     if not as_json:
         write_file(content, None)
         return
-    found = client.get(list_path(name))
+    found = client.get(collection_path(CollectionKind.LIST, name))
     print_json({**found, "values": parse_values(content.decode().splitlines(), ListType(found["type"]))})
 
 
@@ -248,27 +232,3 @@ def list_lists(kafka: Kafka, url: Url = None, direct: Direct = False, as_json: A
         for each in found
     )  # fmt: skip
     print_table(("list", "type", "values", "revision", "changed", "rules"), rows, "there are no lists")
-
-
-def _change(
-    change: RequestedChange,
-    kafka: KafkaConnection,
-    url: str | None,
-    comment: str,
-    wait: float,
-    *,
-    direct: bool,
-    as_json: bool,
-) -> None:
-    client = control_plane(url, direct=direct, writes=True)
-    if client is None:
-        refuse("with --direct", comment=comment, json=as_json)
-        change_directly(change, kafka, wait)
-        return
-    refuse("without --direct", wait=wait)
-    found, waits = send_change(client, change, comment)
-    if found is None:
-        found, line = {"name": change.name, "deleted": True}, f"list {change.name}: deleted"
-    else:
-        line = f"list {found['name']}: {found['size']:,} values, revision {found['revision']}"
-    print_change(found, line, waits=waits, as_json=as_json)

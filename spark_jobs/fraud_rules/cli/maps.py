@@ -1,4 +1,4 @@
-"""`fraud maps`: maps of keys to values in the rule log itself."""
+"""`fraud maps`: maps of keys to values through the control plane, or with --direct in the rule log itself."""
 
 from __future__ import annotations
 
@@ -9,22 +9,36 @@ import typer
 
 from fraud_rules.cli.collection_changes import (
     RequestedChange,
-    change_directly,
+    collection_path,
+    export_file,
     known_collection,
+    make_change,
     read_log,
-    save_directly,
+    save_files,
 )
 from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.display import collection_tables as show
-from fraud_rules.cli.display.api_answers import write_file
-from fraud_rules.cli.options import AsJson, Direct, DryRun, Kafka, Output, Wait, command_group
-from fraud_rules.codec.rules.collections.files import export_collections
+from fraud_rules.cli.display.api_answers import format_time, print_table, write_file
+from fraud_rules.cli.display.output import print_json
+from fraud_rules.cli.options import (
+    AsJson,
+    Comment,
+    Direct,
+    DryRun,
+    Kafka,
+    Output,
+    Url,
+    Wait,
+    command_group,
+    control_plane,
+)
+from fraud_rules.codec.rules.collections.lines import content_lines, fields_of
 from fraud_rules.codec.rules.export import RuleFormat
-from fraud_rules.errors import InputInvalid
+from fraud_rules.model.collection_history import CollectionType
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 from fraud_rules.model.value_map import MapType, MapValueType
 
-app = command_group("Maps of keys to values, in the rule log itself: commands that write need --direct.")
+app = command_group("Maps of keys to values, through the control plane; with --direct in the rule log itself.")
 
 Name = Annotated[str, typer.Argument(help="Name of the map.", show_default=False)]
 Entries = Annotated[list[str] | None, typer.Argument(help="Entries, as key=value.", show_default=False)]
@@ -40,90 +54,129 @@ def set_map(
     kafka: Kafka,
     entries: Entries = None,
     file: File = None,
-    key_type: Annotated[ListType, typer.Option("--key-type", help="Type of the keys of a new map.")] = ListType.LONG,
+    key_type: Annotated[
+        ListType | None, typer.Option("--key-type", help="Type of the keys.", show_default="the map's own, else long")
+    ] = None,
     value_type: Annotated[
-        MapValueType, typer.Option("--value-type", help="Type of the values of a new map.")
-    ] = MapValueType.DECIMAL,
+        MapValueType | None,
+        typer.Option("--value-type", help="Type of the values.", show_default="the map's own, else decimal"),
+    ] = None,
+    url: Url = None,
     direct: Direct = False,
+    comment: Comment = "",
     wait: Wait = 0,
+    as_json: AsJson = False,
 ) -> None:
-    """Create a map, or give it exactly these entries. A map in force keeps its types.
+    """Create a map, or give it exactly these entries.
 
-    A map in force gets only the differences if they are shorter than the map. Long maps become several records.
+    With --direct, a map in force gets only the differences if they are shorter than the map. Long maps become several
+    records.
 
     \b
     Examples:
-      fraud maps set limits 7=250 8=99.50 --direct
-      fraud maps set limits --file limits.csv --direct
+      fraud maps set limits 7=250 8=99.50
+      fraud maps set limits --file limits.csv
       fraud maps set regions de=low --key-type string --value-type string --direct --wait 10
     """
-    known = read_log(load_context(), kafka).maps.get(name)
-    of_type = MapType(key_type, value_type) if known is None else known.type
-    _change(RequestedChange(ListOperation.SET, name, entries, file, of_type, CollectionKind.MAP), kafka, wait, direct)
+    of_type = _type_of(key_type, value_type)
+    change = RequestedChange(ListOperation.SET, name, entries, file, of_type, CollectionKind.MAP)
+    make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
 
 @app.command()
 def add(
-    name: Name, kafka: Kafka, entries: Entries = None, file: File = None, direct: Direct = False, wait: Wait = 0
+    name: Name,
+    kafka: Kafka,
+    entries: Entries = None,
+    file: File = None,
+    url: Url = None,
+    direct: Direct = False,
+    comment: Comment = "",
+    wait: Wait = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Add entries to a map, or give keys of it other values.
 
     \b
     Examples:
-      fraud maps add limits 7=300 --direct
+      fraud maps add limits 7=300 --comment "case 12"
+      fraud maps add limits --file more.csv --direct
     """
-    _change(RequestedChange(ListOperation.ADD, name, entries, file, kind=CollectionKind.MAP), kafka, wait, direct)
+    change = RequestedChange(ListOperation.ADD, name, entries, file, kind=CollectionKind.MAP)
+    make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
 
 @app.command()
 def remove(
-    name: Name, kafka: Kafka, keys: Keys = None, file: File = None, direct: Direct = False, wait: Wait = 0
+    name: Name,
+    kafka: Kafka,
+    keys: Keys = None,
+    file: File = None,
+    url: Url = None,
+    direct: Direct = False,
+    comment: Comment = "",
+    wait: Wait = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Remove keys from a map. Of each line of a file, only the key counts.
 
     \b
     Examples:
-      fraud maps remove limits 7 --direct
+      fraud maps remove limits 7
     """
-    _change(RequestedChange(ListOperation.REMOVE, name, keys, file, kind=CollectionKind.MAP), kafka, wait, direct)
+    change = RequestedChange(ListOperation.REMOVE, name, keys, file, kind=CollectionKind.MAP)
+    make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
 
 @app.command()
-def delete(name: Name, kafka: Kafka, direct: Direct = False, wait: Wait = 0) -> None:
+def delete(
+    name: Name,
+    kafka: Kafka,
+    url: Url = None,
+    direct: Direct = False,
+    comment: Comment = "",
+    wait: Wait = 0,
+    as_json: AsJson = False,
+) -> None:
     """Delete a map. The command fails while a rule names the map.
 
     \b
     Examples:
-      fraud maps delete limits --direct
+      fraud maps delete limits
     """
-    _change(RequestedChange(ListOperation.DELETE, name, kind=CollectionKind.MAP), kafka, wait, direct)
+    change = RequestedChange(ListOperation.DELETE, name, kind=CollectionKind.MAP)
+    make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
 
 @app.command()
 def save(
     paths: Annotated[list[Path], typer.Argument(help="Files of maps, or their folders.", show_default=False)],
     kafka: Kafka,
+    url: Url = None,
     direct: Direct = False,
+    comment: Comment = "",
     dry_run: DryRun = False,
     wait: Wait = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Give maps the entries of files: seed files, or exports. Maps that no file names stay as they are.
 
-    The command writes nothing if any file is invalid, or if the rule log would reject a change.
+    The command saves nothing of a file with a fault. With --direct, it writes nothing if any file is invalid, or if the
+    rule log would reject a change.
 
     \b
     Examples:
       fraud maps save maps.yaml --dry-run
       fraud maps save config/maps --direct
     """
-    if not dry_run:
-        _check_direct(direct)
-    save_directly(CollectionKind.MAP, paths, kafka, wait, dry_run=dry_run)
+    save_files(CollectionKind.MAP, paths, kafka, url, comment, wait, direct=direct, dry_run=dry_run, as_json=as_json)
 
 
 @app.command()
 def export(
     kafka: Kafka,
+    url: Url = None,
+    direct: Direct = False,
     form: Annotated[RuleFormat, typer.Option("--format", help="Format of the file.")] = RuleFormat.YAML,
     output: Output = None,
 ) -> None:
@@ -133,39 +186,57 @@ def export(
     Examples:
       fraud maps export > maps.yaml
     """
-    maps = read_log(load_context(), kafka).maps
-    write_file(export_collections([maps[name] for name in sorted(maps)], form).encode(), output)
+    export_file(CollectionKind.MAP, kafka, url, form, output, direct=direct)
 
 
 @app.command(name="show")
-def show_map(name: Name, kafka: Kafka, as_json: AsJson = False) -> None:
+def show_map(name: Name, kafka: Kafka, url: Url = None, direct: Direct = False, as_json: AsJson = False) -> None:
     """Print the entries of a map, one key,value per line.
 
     \b
     Examples:
       fraud maps show limits > limits.csv
     """
-    log = read_log(load_context(), kafka)
-    rules = log.rules_naming(CollectionKind.MAP).get(name, ())
-    show.print_collection(known_collection(log, CollectionKind.MAP, name), rules, as_json)
+    client = control_plane(url, direct=direct)
+    if client is None:
+        log = read_log(load_context(), kafka)
+        rules = log.rules_naming(CollectionKind.MAP).get(name, ())
+        show.print_collection(known_collection(log, CollectionKind.MAP, name), rules, as_json)
+        return
+    path = collection_path(CollectionKind.MAP, name)
+    content = client.text(f"{path}/export")
+    if not as_json:
+        write_file(content, None)
+        return
+    entries = dict(fields_of(line) for _, line in content_lines(content.decode()))
+    print_json({**client.get(path), "entries": entries})
 
 
 @app.command(name="list")
-def list_maps(kafka: Kafka, as_json: AsJson = False) -> None:
-    """List the maps: types, number of entries, version, and the rules that name them.
+def list_maps(kafka: Kafka, url: Url = None, direct: Direct = False, as_json: AsJson = False) -> None:
+    """List the maps: types, number of entries, revision or version, and the rules that name them.
 
     \b
     Examples:
       fraud maps list
     """
-    show.print_collections(CollectionKind.MAP, read_log(load_context(), kafka), as_json)
+    client = control_plane(url, direct=direct)
+    if client is None:
+        show.print_collections(CollectionKind.MAP, read_log(load_context(), kafka), as_json)
+        return
+    found = client.get("/maps")["items"]
+    if as_json:
+        print_json(found)
+        return
+    rows = (
+        (each["name"], f"{each['keyType']} to {each['valueType']}", f"{each['size']:,}", each["revision"],
+         format_time(each["updatedAt"]), ", ".join(str(rule["ruleId"]) for rule in each["rules"]))
+        for each in found
+    )  # fmt: skip
+    print_table(("map", "types", "entries", "revision", "changed", "rules"), rows, "there are no maps")
 
 
-def _change(change: RequestedChange, kafka: Kafka, wait: float, direct: bool) -> None:
-    _check_direct(direct)
-    change_directly(change, kafka, wait)
-
-
-def _check_direct(direct: bool) -> None:
-    if not direct:
-        raise InputInvalid("the control plane has no maps: write to the rule log with --direct")
+def _type_of(key_type: ListType | None, value_type: MapValueType | None) -> CollectionType | None:
+    if key_type is None and value_type is None:
+        return None
+    return MapType(key_type or ListType.LONG, value_type or MapValueType.DECIMAL)

@@ -30,6 +30,9 @@ def nothing_configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         ("lists", "set", "mules", "7"),
         ("lists", "delete", "mules"),
         ("lists", "save", RULES),
+        ("maps", "set", "limits", "7=1"),
+        ("maps", "delete", "limits"),
+        ("maps", "save", RULES),
     ],
 )
 def test_a_write_without_a_control_plane_names_both_ways(words: tuple[str, ...]) -> None:
@@ -65,6 +68,8 @@ def test_an_address_or_a_token_leads_to_the_control_plane(
         (("rules", "save", RULES, "--direct", "--comment", "why"), "--comment"),
         (("lists", "add", "mules", "7", "--direct", "--json"), "--json"),
         (("lists", "add", "mules", "7", "--wait", "5"), "--wait"),
+        (("maps", "add", "limits", "7=1", "--direct", "--json"), "--json"),
+        (("maps", "remove", "limits", "7", "--wait", "5"), "--wait"),
     ],
 )
 def test_an_option_of_the_other_way_is_refused(words: tuple[str, ...], option: str) -> None:

@@ -186,8 +186,7 @@ def export(work: UnitOfWork, item: ItemName) -> str:
 
 
 def export_all(work: UnitOfWork, kind: str, form: RuleFormat) -> str:
-    """All lists or maps by name, as the text of a file. Raises Invalid for a value that the text form cannot express.
-    """
+    """All lists or maps by name, as a file. Raises Invalid for a value that the text form cannot express."""
     names = work.session.scalars(select(ItemHead.item_key).where(in_use(kind)).order_by(ItemHead.item_key)).all()
     found = (work.contents.current(work.session, ItemName(kind, name)) for name in names)
     try:

@@ -17,7 +17,7 @@ from fraud_rules.model.value_list import CollectionKind, ValueList
 from fraud_rules.model.value_map import entry_text
 
 _SHOWN_VALUES: Final = 50
-_MEMBERS: Final = {CollectionKind.LIST: "values", CollectionKind.MAP: "entries"}
+MEMBERS: Final = {CollectionKind.LIST: "values", CollectionKind.MAP: "entries"}
 _MISSING: Final = object()
 
 
@@ -31,7 +31,7 @@ def print_collections(kind: CollectionKind, log: RuleTimeline, as_json: bool) ->
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(kind.value)
     table.add_column("type")
-    table.add_column(_MEMBERS[kind], justify="right")
+    table.add_column(MEMBERS[kind], justify="right")
     table.add_column("version", justify="right")
     table.add_column("rules", overflow="fold")
     for each in found:
@@ -65,7 +65,7 @@ def print_difference(known: Collection | None, kind: CollectionKind, name: str, 
     removed = len(lines)
     lines += [f"  + {_shown(key, changed)}" for key, value in changed.items() if before.get(key, _MISSING) != value]
     effect = "added" if known is None else "changed"
-    print(f"{kind} {name} would be {effect}: {len(lines) - removed} {_MEMBERS[kind]} added, {removed} removed")
+    print(f"{kind} {name} would be {effect}: {len(lines) - removed} {MEMBERS[kind]} added, {removed} removed")
     print("".join(f"{line}\n" for line in lines[:_SHOWN_VALUES]), end="")
     if len(lines) > _SHOWN_VALUES:
         print(f"  and {len(lines) - _SHOWN_VALUES} more")

@@ -117,5 +117,7 @@ def test_the_limits_of_a_file_hold(scene: Scene) -> None:
 def test_garbage_lines_of_pasted_values_are_named(scene: Scene) -> None:
     create(scene, "mules", 7)
     with pytest.raises(Invalid) as invalid:
-        scene.service.lists.preview("mules", input_of_lines(CollectionKind.LIST, ListOperation.ADD, "# known\n8\n\nx\n8\n1.5\n"))
+        scene.service.lists.preview(
+            "mules", input_of_lines(CollectionKind.LIST, ListOperation.ADD, "# known\n8\n\nx\n8\n1.5\n")
+        )
     assert [each.field for each in invalid.value.reasons] == ["line 4", "line 6"]

@@ -69,6 +69,8 @@ ROUTES = [
     Route("POST", "/import", ANALYST, 200, {"content": json.dumps([{**RULE, "ruleId": 1, "ruleState": "SHADOW"}])}),
     Route("GET", "/export/lists", VIEWER, 200),
     Route("POST", "/import/lists", ANALYST, 200, {"content": "mules,long,7"}),
+    Route("GET", "/export/maps", VIEWER, 200),
+    Route("POST", "/import/maps", ANALYST, 200, {"content": "limits,long,decimal,7,1"}),
     Route("GET", "/operations", VIEWER, 200),
     Route("GET", "/decisions", VIEWER, 200),
     Route("GET", "/entity?field=nothing&value=7", VIEWER, 422),
@@ -81,6 +83,21 @@ ROUTES = [
     Route("GET", "/lists/none/diff?from=0&to=1", VIEWER, 404),
     Route("POST", "/lists/none/preview", ANALYST, 404, {"operation": "ADD", "values": ["1"]}),
     Route("POST", "/lists/none/changes", ANALYST, 404, {"operation": "ADD", "values": ["1"]}),
+    Route("GET", "/maps", VIEWER, 200),
+    Route(
+        "POST",
+        "/maps",
+        ANALYST,
+        422,
+        {"name": "mules", "keyType": "long", "valueType": "decimal", "entries": {"x": "1"}},
+    ),
+    Route("GET", "/maps/none", VIEWER, 404),
+    Route("GET", "/maps/none/entries", VIEWER, 404),
+    Route("GET", "/maps/none/export", VIEWER, 404),
+    Route("GET", "/maps/none/versions", VIEWER, 404),
+    Route("GET", "/maps/none/diff?from=0&to=1", VIEWER, 404),
+    Route("POST", "/maps/none/preview", ANALYST, 404, {"operation": "ADD", "entries": {"1": "2"}}),
+    Route("POST", "/maps/none/changes", ANALYST, 404, {"operation": "ADD", "entries": {"1": "2"}}),
     Route("GET", "/alerts", VIEWER, 200),
     Route("GET", "/alerts?severity=high&sort=amount", VIEWER, 200),
     Route("GET", "/alerts/export", VIEWER, 200),
@@ -322,7 +339,9 @@ def _pattern(path: str) -> str:
     """The path as the application declares it."""
     path = path.partition("?")[0].replace(ALERT, "{alert_id}").replace("0123456789ab", "{what_if_id}")
     path = path.replace("abcdef012345", "{token_id}")
-    path = path.replace("somebody", "{user}").replace("/lists/none", "/lists/{name}")
+    path = (
+        path.replace("somebody", "{user}").replace("/lists/none", "/lists/{name}").replace("/maps/none", "/maps/{name}")
+    )
     path = path.replace("/saved-searches/night", "/saved-searches/{name}").replace(
         "/saved-searches/none", "/saved-searches/{name}"
     )
