@@ -99,7 +99,7 @@ class CollectionContents:
         return self._folded(item, None, session.execute(ordered).all())
 
     def applied(self, known: Collection | None, change: CollectionChange, version: int | None) -> Collection | None:
-        """The list or map after one more record at its end; `version` is None for a record that waits for the rule log."""
+        """The list or map after one more record; `version` is None for a record that waits for the rule log."""
         return _applied(known, change, _PENDING if version is None else version)
 
     def equal(self, stored: Collection, logged: Collection) -> bool:

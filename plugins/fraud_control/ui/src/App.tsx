@@ -8,6 +8,7 @@ import { airflowColorScheme } from "./colorScheme";
 import { ErrorBoundary } from "./components/ErrorBoundary";
 import { NotFound } from "./components/NotFound";
 import { MODULES } from "./firstPage";
+import { LIST, MAP } from "./lists/types";
 import { BASE_PATH } from "./basePath";
 import { RulesPage } from "./rules/RulesPage";
 import { Shell } from "./Shell";
@@ -66,8 +67,10 @@ function PageRoutes() {
         <Route path="rules/new" element={<RulePage key="new" />} />
         <Route path="rules/templates" element={<TemplatesPage />} />
         <Route path="rules/:id" element={<RulePage />} />
-        <Route path="lists" element={<ListsPage />} />
-        <Route path="lists/:name" element={<ListPage />} />
+        <Route path="lists" element={<ListsPage kind={LIST} />} />
+        <Route path="lists/:name" element={<ListPage kind={LIST} />} />
+        <Route path="maps" element={<ListsPage kind={MAP} />} />
+        <Route path="maps/:name" element={<ListPage kind={MAP} />} />
         <Route path="approvals" element={<ApprovalsPage />} />
         <Route path="alerts" element={<AlertsPage />} />
         <Route path="cases" element={<CasesPage />} />

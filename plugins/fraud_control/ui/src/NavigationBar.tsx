@@ -54,6 +54,7 @@ function usePages(me: Me): PageName[] {
     ["/today", "Today"],
     ["/rules", "Rules"],
     ["/lists", "Lists"],
+    ["/maps", "Maps"],
     ["/alerts", "Alerts"],
     ["/cases", "Cases"],
     ["/decisions", "Decisions"],

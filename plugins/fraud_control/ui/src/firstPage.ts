@@ -33,6 +33,8 @@ const PATHS: readonly [pattern: string, page: keyof typeof MODULES][] = [
   ["/decisions", "decisions"],
   ["/lists", "lists"],
   ["/lists/:name", "list"],
+  ["/maps", "lists"],
+  ["/maps/:name", "list"],
   ["/cases", "cases"],
   ["/cases/:id", "case"],
   ["/entity", "entity"],

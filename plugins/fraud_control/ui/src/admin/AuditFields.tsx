@@ -10,14 +10,14 @@ interface Props {
 
 const AGES = { "1h": "Last hour", "24h": "Last 24 hours", "7d": "Last 7 days", "30d": "Last 30 days" };
 
-/** The filters of the audit log: rule or list, user, action and time. */
+/** The filters of the audit log: rule, list or map, user, action and time. */
 export function AuditFields({ params, change }: Props) {
   const value = (name: string) => params.get(name) ?? "";
   return (
     <Group mb="sm" gap="xs" align="center">
       <TypedText
-        label="Rule ID or list"
-        title="The ID of a rule, or the name of a list"
+        label="Rule ID, list or map"
+        title="The ID of a rule, the name of a list, or map and the name of a map"
         value={value("about")}
         change={(text) => change("about", text)}
       />

@@ -22,7 +22,7 @@ const ROW = {
   action: "rule.state",
   subject: "rule 1",
   ruleId: 1,
-  listName: null,
+  listName: null, mapName: null,
   program: null,
   before: null,
   after: null,
@@ -32,6 +32,7 @@ const ROW = {
 
 test.each([
   ["mules", "listName=mules"],
+  ["map limits", "mapName=limits"],
   ["17", "ruleId=17"],
   ["No list", ""],
 ])("the filter %s asks for %s", async (text, wanted) => {
@@ -43,7 +44,7 @@ test.each([
     }),
   );
   renderPage(<AuditPage />);
-  await userEvent.type(screen.getByRole("searchbox", { name: "Rule ID or list" }), text);
+  await userEvent.type(screen.getByRole("searchbox", { name: "Rule ID, list or map" }), text);
   await expect.poll(() => asked.at(-1)).toBe(`?limit=100${wanted && `&${wanted}`}`);
 });
 

@@ -119,8 +119,8 @@ function VerifiedRows({ state }: { state: AuditState }) {
   );
 }
 
-/** The rule or list of a row whose subject does not name it, such as an approval. */
-function AuditRule({ row: { subject, ruleId, listName } }: { row: AuditRow }) {
+/** The rule, list or map of a row whose subject does not name it, such as an approval. */
+function AuditRule({ row: { subject, ruleId, listName, mapName } }: { row: AuditRow }) {
   const names = useRuleNames();
   if (ruleId !== null && subject !== `rule ${ruleId}`) {
     return (
@@ -132,12 +132,13 @@ function AuditRule({ row: { subject, ruleId, listName } }: { row: AuditRow }) {
       </>
     );
   }
-  if (listName === null || subject === `list ${listName}`) return null;
+  const [kind, name] = mapName === null ? (["list", listName] as const) : (["map", mapName] as const);
+  if (name === null || subject === `${kind} ${name}`) return null;
   return (
     <>
       :{" "}
-      <Anchor component={Link} to={`/lists/${encodeURIComponent(listName)}`} underline="always">
-        list {listName}
+      <Anchor component={Link} to={`/${kind}s/${encodeURIComponent(name)}`} underline="always">
+        {kind} {name}
       </Anchor>
     </>
   );

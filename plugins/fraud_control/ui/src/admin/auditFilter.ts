@@ -76,8 +76,10 @@ export function filterOf(params: URLSearchParams): Record<string, string> {
   return { ...aboutFilter(about), ...Object.fromEntries(others) };
 }
 
-/** The filter for a rule's id or a list's name. Any other text filters nothing. */
+/** The filter for a rule's id, the name of a list, or `map` with the name of a map. Any other text filters nothing. */
 function aboutFilter(about: string): Record<string, string> {
   if (/^\d{1,18}$/u.test(about)) return { ruleId: about };
+  const map = /^map ([a-z][a-z0-9_-]{0,62})$/u.exec(about)?.[1];
+  if (map !== undefined) return { mapName: map };
   return /^[a-z][a-z0-9_-]{0,62}$/u.test(about) ? { listName: about } : {};
 }

@@ -1,3 +1,5 @@
+type Plural = "lists" | "maps";
+
 /** The query keys of the React Query cache. */
 export const keys = {
   me: ["me"] as const,
@@ -16,10 +18,11 @@ export const keys = {
   approvalFigures: (id: number, run: string) => ["approvals", "figures", id, run] as const,
   labels: ["labels"] as const,
   lists: ["lists"] as const,
-  list: (name: string) => ["lists", "one", name] as const,
-  listValues: (name: string, query: string) => ["lists", "values", name, query] as const,
-  listVersions: (name: string) => ["lists", "versions", name] as const,
-  listDiff: (name: string, from: number, to: number) => ["lists", "diff", name, from, to] as const,
+  maps: ["maps"] as const,
+  collection: (plural: Plural, name: string) => [plural, "one", name] as const,
+  collectionContent: (plural: Plural, name: string, query: string) => [plural, "content", name, query] as const,
+  collectionVersions: (plural: Plural, name: string) => [plural, "versions", name] as const,
+  collectionDiff: (plural: Plural, name: string, from: number, to: number) => [plural, "diff", name, from, to] as const,
   cases: ["cases"] as const,
   caseList: (query: string) => ["cases", "list", query] as const,
   caseOne: (id: number) => ["cases", "one", id] as const,

@@ -18,6 +18,7 @@ const server = mockServer(
       outboxPending: 0,
       oldestPendingMs: null,
       differences: [],
+      mapDifferences: [],
       listDifferences: [
         { listName: "mules", store: { version: 7, type: "long", size: 2, valuesSha256: "ab" }, log: null },
       ],

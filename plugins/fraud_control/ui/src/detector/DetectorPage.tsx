@@ -260,7 +260,12 @@ function DriftPanel() {
     <section className="panel" aria-label="Store and rule log">
       <h2>Store and rule log</h2>
       <QueryResult query={drift}>
-        {(data) => (
+        {({ listDifferences, mapDifferences, ...data }) => {
+          const collections = [
+            ...listDifferences.map(({ listName, ...sides }) => ({ name: `list ${listName}`, ...sides })),
+            ...mapDifferences.map(({ mapName, ...sides }) => ({ name: `map ${mapName}`, ...sides })),
+          ];
+          return (
           <>
             <Chip tone={data.inStep ? "good" : data.settled ? "bad" : "warn"}>
               {data.inStep ? "In sync" : data.settled ? "Out of sync" : "Publishing a change of all rules"}
@@ -281,22 +286,23 @@ function DriftPanel() {
                 )}
               </Text>
             )}
-            {data.differences.length + data.listDifferences.length > 0 && (
+            {data.differences.length + collections.length > 0 && (
               <ul>
                 {data.differences.map(({ ruleId, store, log }) => (
                   <li key={ruleId} className="code">
                     rule {ruleId}: store {store ? toText(store) : "missing"}; rule log {log ? toText(log) : "missing"}
                   </li>
                 ))}
-                {data.listDifferences.map(({ listName, store, log }) => (
-                  <li key={listName} className="code">
-                    list {listName}: store {store ? toText(store) : "missing"}; rule log {log ? toText(log) : "missing"}
+                {collections.map(({ name, store, log }) => (
+                  <li key={name} className="code">
+                    {name}: store {store ? toText(store) : "missing"}; rule log {log ? toText(log) : "missing"}
                   </li>
                 ))}
               </ul>
             )}
           </>
-        )}
+          );
+        }}
       </QueryResult>
     </section>
   );

@@ -7,7 +7,7 @@ import type { Entity } from "../api/types";
 import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { CommentInput } from "../components/CommentInput";
-import { strongestState } from "../lists/types";
+import { LIST, strongestState } from "../lists/types";
 import { ExpirySelect, expiryOf } from "../lists/ValuesInput";
 import { editNeedsApproval } from "../rules/lifecycle";
 
@@ -51,7 +51,7 @@ export function AddToList({ entity, close }: { entity: Entity; close: () => void
           onChange={setName}
           nothingFoundMessage="No lists"
         />
-        <ExpirySelect days={days} change={setDays} />
+        <ExpirySelect kind={LIST} days={days} change={setDays} />
         <CommentInput comment={comment} change={setComment} asksApproval={needsApproval} mt="xs" />
         {add.error && <ErrorAlert error={add.error} />}
         <Group justify="flex-end" mt="md">

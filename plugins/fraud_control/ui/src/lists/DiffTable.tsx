@@ -7,7 +7,7 @@ import { formatNumber } from "../format";
 
 const SHOWN = 200;
 
-/** The values that a change adds and removes. */
+/** The values or entries that a change adds and removes. */
 export function DiffTable({ diff, label }: { diff: CollectionDiff; label: string }) {
   if (diff.added === 0 && diff.removed === 0) return <EmptyState>No differences</EmptyState>;
   const rows = [

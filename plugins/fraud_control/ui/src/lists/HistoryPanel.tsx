@@ -3,7 +3,7 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
-import type { CollectionDiff, ListRow, ListVersions } from "../api/types";
+import type { CollectionDiff, CollectionVersions } from "../api/types";
 import { ActivationChip, Chip } from "../components/Chip";
 import { LoadMore } from "../components/LoadMore";
 import { QueryResult } from "../components/QueryResult";
@@ -11,18 +11,22 @@ import { RowTable } from "../components/RowTable";
 import { Timestamp } from "../components/Timestamp";
 import { formatNumber } from "../format";
 import { DiffTable } from "./DiffTable";
-import { listPath } from "./types";
+import { capital, type CollectionKind, type CollectionRow, kindOf, pathOf } from "./types";
 
 const PAGE = 50;
 const NAMES = { SET: "Set", ADD: "Added", REMOVE: "Removed", DELETE: "Deleted" } as const;
 
-/** All changes of a list, with author and comment, and the values of one change. */
-export function HistoryPanel({ list }: { list: ListRow }) {
+/** All changes of a list or map, with author and comment, and the values of one change. */
+export function HistoryPanel({ list }: { list: CollectionRow }) {
+  const kind = kindOf(list);
   const [compared, setCompared] = useState<number | null>(null);
   const versions = useInfiniteQuery({
-    queryKey: keys.listVersions(list.name),
+    queryKey: keys.collectionVersions(kind.plural, list.name),
     queryFn: ({ pageParam, signal }) =>
-      get<ListVersions>(`${listPath(list.name)}/versions${queryString({ limit: PAGE, before: pageParam })}`, signal),
+      get<CollectionVersions>(
+        `${pathOf(kind, list.name)}/versions${queryString({ limit: PAGE, before: pageParam })}`,
+        signal,
+      ),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
   });
@@ -38,7 +42,7 @@ export function HistoryPanel({ list }: { list: ListRow }) {
                   <Table.Td className="number" style={{ whiteSpace: "nowrap" }}>
                     {each.revision}
                     <div style={{ color: "var(--mantine-color-dimmed)", fontSize: "0.75rem" }}>
-                      {each.logVersion === null ? "not in the rule log" : `list version ${each.logVersion}`}
+                      {each.logVersion === null ? "not in the rule log" : `${kind.name} version ${each.logVersion}`}
                     </div>
                   </Table.Td>
                   <Table.Td style={{ whiteSpace: "nowrap" }}>
@@ -70,10 +74,10 @@ export function HistoryPanel({ list }: { list: ListRow }) {
                       component="button"
                       type="button"
                       size="sm"
-                      aria-label={`Show values of revision ${each.revision}`}
+                      aria-label={`Show ${kind.content} of revision ${each.revision}`}
                       onClick={() => setCompared(each.revision)}
                     >
-                      Show values
+                      Show {kind.content}
                     </Anchor>
                   </Table.Td>
                 </Table.Tr>
@@ -81,9 +85,9 @@ export function HistoryPanel({ list }: { list: ListRow }) {
           </RowTable>
           <LoadMore query={versions} label="Load older changes" />
           {compared !== null && (
-            <section className="panel" aria-label={`Values of revision ${compared}`} style={{ marginTop: "1rem" }}>
+            <section className="panel" aria-label={`${capital(kind.content)} of revision ${compared}`} style={{ marginTop: "1rem" }}>
               <h2>Revision {compared}</h2>
-              <RevisionValues name={list.name} revision={compared} />
+              <RevisionValues kind={kind} name={list.name} revision={compared} />
             </section>
           )}
         </>
@@ -92,10 +96,10 @@ export function HistoryPanel({ list }: { list: ListRow }) {
   );
 }
 
-function RevisionValues({ name, revision }: { name: string; revision: number }) {
+function RevisionValues({ kind, name, revision }: { kind: CollectionKind; name: string; revision: number }) {
   const diff = useQuery({
-    queryKey: keys.listDiff(name, revision - 1, revision),
-    queryFn: ({ signal }) => get<CollectionDiff>(`${listPath(name)}/diff?from=${revision - 1}&to=${revision}`, signal),
+    queryKey: keys.collectionDiff(kind.plural, name, revision - 1, revision),
+    queryFn: ({ signal }) => get<CollectionDiff>(`${pathOf(kind, name)}/diff?from=${revision - 1}&to=${revision}`, signal),
   });
   return <QueryResult query={diff}>{(found) => <DiffTable diff={found} label="Changed values" />}</QueryResult>;
 }

@@ -6,25 +6,26 @@ import { ReasonList } from "../components/ErrorAlert";
 import { EFFECT_TONES, ImportDialog } from "../components/ImportDialog";
 import { ScrollableTable } from "../components/ScrollableTable";
 import { formatNumber } from "../format";
+import { capital, type CollectionKind, MAP } from "./types";
 
 type Item = CollectionImportResult["items"][number];
 
 const SHOWN = 20;
 
-/** Imports a file of lists, after a preview of the values that each list gains and loses. */
-export function ImportListsDialog({ close }: { close: () => void }) {
+/** Imports a file of lists or maps, after a preview of what each one gains and loses. */
+export function ImportListsDialog({ kind, close }: { kind: CollectionKind; close: () => void }) {
   return (
     <ImportDialog<CollectionImportResult>
-      title="Import lists"
-      label="Lists (JSON, YAML or one line per value: name,type,value)"
-      path="/import/lists"
-      invalidates={[keys.lists, keys.approvals]}
-      staleError="A list changed after the preview. Preview the file again."
+      title={`Import ${kind.plural}`}
+      label={`${capital(kind.plural)} (JSON, YAML or one line per ${kind === MAP ? "entry" : "value"}: ${kind.fileLine})`}
+      path={`/import/${kind.plural}`}
+      invalidates={[keys[kind.plural], keys.approvals]}
+      staleError={`A ${kind.name} changed after the preview. Preview the file again.`}
       confirm={(previewed) => ({ revisions: revisionsOf(previewed) })}
       close={close}
     >
       {(result) => (
-        <ScrollableTable label="Import preview" columns={["Entry", "List", "Effect", "Added", "Removed"]}>
+        <ScrollableTable label="Import preview" columns={["Entry", capital(kind.name), "Effect", "Added", "Removed"]}>
           {result.items.map((item, i) => (
             <Table.Tr key={i}>
               <Table.Td>{item.where}</Table.Td>
@@ -54,7 +55,7 @@ function Values({ count, values }: { count: number; values: readonly string[] })
   );
 }
 
-/** The import rejects a list with another revision, so that no unseen change is lost. */
+/** The import rejects a list or map with another revision, so that no unseen change is lost. */
 function revisionsOf({ items }: CollectionImportResult): Record<string, number> {
   return Object.fromEntries(items.flatMap(({ name, revision }: Item) => (name === null ? [] : [[name, revision]])));
 }

@@ -5,7 +5,7 @@ import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { useApiMutation, useMe } from "../api/hooks";
 import { API, get } from "../api/http";
 import { keys } from "../api/keys";
-import type { ListRow, Me } from "../api/types";
+import type { Me } from "../api/types";
 import { StateChip } from "../components/Chip";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
@@ -15,19 +15,19 @@ import { PendingApproval } from "../rules/PendingApproval";
 import { ChangeDialog } from "./ChangeDialog";
 import { HistoryPanel } from "./HistoryPanel";
 import { ListStatus } from "./ListStatus";
-import { listPath, strongestState } from "./types";
+import { capital, type CollectionKind, type CollectionRow, kindOf, pathOf, strongestState, typeOf } from "./types";
 import { ValuesPanel } from "./ValuesPanel";
 
 const REFRESH_MS = 10_000;
 
-/** The page of one list: its values, its history, and the rules that use it. */
-export default function ListPage() {
+/** The page of one list or map: its content, its history, and the rules that use it. */
+export default function ListPage({ kind }: { kind: CollectionKind }) {
   const { name = "" } = useParams();
-  usePageTitle(`List ${name}`);
+  usePageTitle(`${capital(kind.name)} ${name}`);
   const me = useMe();
   const list = useQuery({
-    queryKey: keys.list(name),
-    queryFn: ({ signal }) => get<ListRow>(listPath(name), signal),
+    queryKey: keys.collection(kind.plural, name),
+    queryFn: ({ signal }) => get<CollectionRow>(pathOf(kind, name), signal),
     refetchInterval: REFRESH_MS,
   });
   return (
@@ -37,19 +37,20 @@ export default function ListPage() {
   );
 }
 
-function ListView({ list, me }: { list: ListRow; me: Me }) {
+function ListView({ list, me }: { list: CollectionRow; me: Me }) {
   const [params, setParams] = useSearchParams();
   const [isChanging, setIsChanging] = useState(false);
+  const kind = kindOf(list);
   const inForce = strongestState(list) !== "DRAFT";
   return (
     <>
       <PageHeader title={list.name} subtitle={<ListSummary list={list} />}>
-        <Button component="a" variant="default" href={`${API}${listPath(list.name)}/export`}>
+        <Button component="a" variant="default" href={`${API}${pathOf(kind, list.name)}/export`}>
           Download
         </Button>
         {me.can.includes("draft") && (
           <Button disabled={list.pendingApproval !== null} onClick={() => setIsChanging(true)}>
-            Change values
+            Change {kind.content}
           </Button>
         )}
         {me.can.includes("delete") && !inForce && <DeleteButton list={list} />}
@@ -62,7 +63,7 @@ function ListView({ list, me }: { list: ListRow; me: Me }) {
         keepMounted={false}
       >
         <Tabs.List mb="md">
-          <Tabs.Tab value="values">Values</Tabs.Tab>
+          <Tabs.Tab value="values">{capital(kind.content)}</Tabs.Tab>
           <Tabs.Tab value="history">History</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="values">
@@ -77,10 +78,10 @@ function ListView({ list, me }: { list: ListRow; me: Me }) {
   );
 }
 
-function ListSummary({ list }: { list: ListRow }) {
+function ListSummary({ list }: { list: CollectionRow }) {
   return (
     <>
-      <ListStatus list={list} /> {formatNumber(list.size)} {list.type} values, changed by {list.updatedBy},{" "}
+      <ListStatus list={list} /> {formatNumber(list.size)} {typeOf(list)} {kindOf(list).content}, changed by {list.updatedBy},{" "}
       <Timestamp ms={list.updatedAt} />
       {list.nextExpiry !== null && (
         <>
@@ -91,14 +92,14 @@ function ListSummary({ list }: { list: ListRow }) {
   );
 }
 
-function RuleUses({ list }: { list: ListRow }) {
+function RuleUses({ list }: { list: CollectionRow }) {
   return (
     <section className="panel" aria-label="Used by rules" style={{ marginBottom: "1rem" }}>
       <h2>Used by rules</h2>
       {list.rules.length === 0 ? (
         <p>
-          No rules. Use the list in the evaluation condition of a rule:{" "}
-          <span className="code">beneficiaryId in list(&apos;{list.name}&apos;)</span>
+          No rules. Use the {kindOf(list).name} in the evaluation condition of a rule:{" "}
+          <span className="code">{kindOf(list).use(list.name)}</span>
         </p>
       ) : (
         <ul style={{ margin: 0, paddingLeft: "1.1rem" }}>
@@ -116,23 +117,24 @@ function RuleUses({ list }: { list: ListRow }) {
   );
 }
 
-function DeleteButton({ list }: { list: ListRow }) {
+function DeleteButton({ list }: { list: CollectionRow }) {
+  const kind = kindOf(list);
   const navigate = useNavigate();
   const [isAsking, setIsAsking] = useState(false);
   const remove = useApiMutation<null, null>(
     () => ({
-      path: `${listPath(list.name)}/changes`,
+      path: `${pathOf(kind, list.name)}/changes`,
       method: "POST",
       body: { operation: "DELETE" },
       revision: list.revision,
     }),
-    { successMessage: `List ${list.name} deleted`, invalidates: [keys.lists] },
+    { successMessage: `${capital(kind.name)} ${list.name} deleted`, invalidates: [keys[kind.plural]] },
   );
   return (
     <Button
       variant="default"
       loading={remove.isPending}
-      onClick={() => (isAsking ? remove.mutate(null, { onSuccess: () => void navigate("/lists") }) : setIsAsking(true))}
+      onClick={() => (isAsking ? remove.mutate(null, { onSuccess: () => void navigate(`/${kind.plural}`) }) : setIsAsking(true))}
     >
       {isAsking ? "Confirm deletion" : "Delete"}
     </Button>

@@ -1,8 +1,8 @@
-import type { ListRow } from "../api/types";
 import { ActivationChip, Chip } from "../components/Chip";
+import type { CollectionRow } from "./types";
 
-/** The detector's answer to the newest change of a list, and whether a request awaits approval. */
-export function ListStatus({ list }: { list: ListRow }) {
+/** The detector's answer to the newest change of a list or map, and whether a request awaits approval. */
+export function ListStatus({ list }: { list: CollectionRow }) {
   return (
     <>
       <ActivationChip activation={list.activation} />

@@ -6,7 +6,6 @@ import { Link } from "react-router";
 import { useCan } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
-import type { ListRow, Lists } from "../api/types";
 import { Chip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
 import { ExportMenu } from "../components/ExportMenu";
@@ -18,24 +17,30 @@ import { formatNumber } from "../format";
 import { ImportListsDialog } from "./ImportListsDialog";
 import { ListStatus } from "./ListStatus";
 import { NewListDialog } from "./NewListDialog";
+import { capital, type CollectionKind, type CollectionRow, kindOf, MAP, typeOf } from "./types";
 
 const REFRESH_MS = 10_000;
 
-/** All lists of values, with the rules that use them. */
-export default function ListsPage() {
-  usePageTitle("Lists");
+/** All lists or maps, with the rules that use them. */
+export default function ListsPage({ kind }: { kind: CollectionKind }) {
+  const title = capital(kind.plural);
+  usePageTitle(title);
   const can = useCan();
   const [isImporting, setIsImporting] = useState(false);
   const [isCreating, setIsCreating] = useState(false);
   const lists = useQuery({
-    queryKey: keys.lists,
-    queryFn: ({ signal }) => get<Lists>("/lists", signal),
+    queryKey: keys[kind.plural],
+    queryFn: ({ signal }) => get<{ items: CollectionRow[] }>(`/${kind.plural}`, signal),
     refetchInterval: REFRESH_MS,
   });
   return (
     <>
-      <PageHeader title="Lists" subtitle="Lists of values that rules look up">
-        <ExportMenu path="/export/lists" name="fraud-lists" lines="One line per value" />
+      <PageHeader title={title} subtitle={kind.subtitle}>
+        <ExportMenu
+          path={`/export/${kind.plural}`}
+          name={`fraud-${kind.plural}`}
+          lines={`One line per ${kind === MAP ? "entry" : "value"}`}
+        />
         {can("import") && (
           <Button
             variant="default"
@@ -45,14 +50,17 @@ export default function ListsPage() {
             Import
           </Button>
         )}
-        {can("draft") && <Button onClick={() => setIsCreating(true)}>New list</Button>}
+        {can("draft") && <Button onClick={() => setIsCreating(true)}>New {kind.name}</Button>}
       </PageHeader>
       <QueryResult query={lists}>
         {({ items }) =>
           items.length === 0 ? (
-            <EmptyState>No lists</EmptyState>
+            <EmptyState>No {kind.plural}</EmptyState>
           ) : (
-            <RowTable label="Lists" columns={["List", "Values", "Status", "Used by rules", "Last change"]}>
+            <RowTable
+              label={title}
+              columns={[capital(kind.name), capital(kind.content), "Status", "Used by rules", "Last change"]}
+            >
               {items.map((row) => (
                 <ListTableRow key={row.name} row={row} />
               ))}
@@ -60,20 +68,20 @@ export default function ListsPage() {
           )
         }
       </QueryResult>
-      {isImporting && <ImportListsDialog close={() => setIsImporting(false)} />}
-      {isCreating && <NewListDialog close={() => setIsCreating(false)} />}
+      {isImporting && <ImportListsDialog kind={kind} close={() => setIsImporting(false)} />}
+      {isCreating && <NewListDialog kind={kind} close={() => setIsCreating(false)} />}
     </>
   );
 }
 
-function ListTableRow({ row }: { row: ListRow }) {
+function ListTableRow({ row }: { row: CollectionRow }) {
   return (
     <Table.Tr>
       <Table.Td>
-        <Link to={`/lists/${row.name}`} className="wrap" style={{ fontWeight: 600 }}>
+        <Link to={`/${kindOf(row).plural}/${row.name}`} className="wrap" style={{ fontWeight: 600 }}>
           {row.name}
         </Link>{" "}
-        <Chip>{row.type}</Chip>
+        <Chip>{typeOf(row)}</Chip>
       </Table.Td>
       <Table.Td className="number">{formatNumber(row.size)}</Table.Td>
       <Table.Td>

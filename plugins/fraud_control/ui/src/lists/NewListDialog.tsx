@@ -3,30 +3,32 @@ import { useState } from "react";
 import { useNavigate } from "react-router";
 import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
-import type { ListRow } from "../api/types";
 import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
 import { CommentInput } from "../components/CommentInput";
+import { capital, type CollectionKind, type CollectionRow, MAP } from "./types";
 import { ExpirySelect, expiryOf, ValuesInput } from "./ValuesInput";
 
-/** Creates a list with its values. */
-export function NewListDialog({ close }: { close: () => void }) {
+/** Creates a list or map with its content. */
+export function NewListDialog({ kind, close }: { kind: CollectionKind; close: () => void }) {
   const [name, setName] = useState("");
   const [type, setType] = useState("long");
+  const [valueType, setValueType] = useState("decimal");
   const [content, setContent] = useState("");
   const [days, setDays] = useState("");
   const [comment, setComment] = useState("");
   const navigate = useNavigate();
-  const create = useApiMutation<null, ListRow>(
-    () => ({ path: "/lists", method: "POST", body: { name, type, content, comment, ...expiryOf(days) } }),
-    { successMessage: `List ${name} created`, invalidates: [keys.lists], quiet: true },
+  const types = kind === MAP ? { keyType: type, valueType } : { type };
+  const create = useApiMutation<null, CollectionRow>(
+    () => ({ path: `/${kind.plural}`, method: "POST", body: { name, ...types, content, comment, ...expiryOf(days) } }),
+    { successMessage: `${capital(kind.name)} ${name} created`, invalidates: [keys[kind.plural]], quiet: true },
   );
   return (
-    <Dialog close={close} title="New list" size="lg">
+    <Dialog close={close} title={`New ${kind.name}`} size="lg">
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          create.mutate(null, { onSuccess: ({ body }) => void navigate(`/lists/${body.name}`) });
+          create.mutate(null, { onSuccess: ({ body }) => void navigate(`/${kind.plural}/${body.name}`) });
         }}
       >
         <Group align="flex-start" mb="xs">
@@ -39,16 +41,26 @@ export function NewListDialog({ close }: { close: () => void }) {
             onChange={(event) => setName(event.currentTarget.value)}
           />
           <Select
-            label="Type"
+            label={kind === MAP ? "Key type" : "Type"}
             description="The type of the field in rules"
             data={["long", "string"]}
             value={type}
             allowDeselect={false}
             onChange={(value) => setType(value ?? "long")}
           />
+          {kind === MAP && (
+            <Select
+              label="Value type"
+              description="A number or a text"
+              data={["decimal", "string"]}
+              value={valueType}
+              allowDeselect={false}
+              onChange={(value) => setValueType(value ?? "decimal")}
+            />
+          )}
         </Group>
-        <ValuesInput content={content} change={setContent} />
-        <ExpirySelect days={days} change={setDays} />
+        <ValuesInput label={kind.line} content={content} change={setContent} />
+        <ExpirySelect kind={kind} days={days} change={setDays} />
         <CommentInput comment={comment} change={setComment} mt="xs" />
         {create.error && <ErrorAlert error={create.error} />}
         <Group justify="flex-end" mt="md">

@@ -1,6 +1,7 @@
 import { Button, FileButton, Group, Select, Textarea } from "@mantine/core";
 import { useRef } from "react";
 import { notifyError } from "../notifications";
+import { capital, type CollectionKind } from "./types";
 
 const DAY_MS = 86_400_000;
 const DURATIONS = [
@@ -11,8 +12,14 @@ const DURATIONS = [
   { value: "90", label: "After 90 days" },
 ];
 
-/** A text with one value per line, typed, pasted or read from a file. */
-export function ValuesInput({ content, change }: { content: string; change: (content: string) => void }) {
+interface Props {
+  label: string;
+  content: string;
+  change: (content: string) => void;
+}
+
+/** A text with one value or entry per line, typed, pasted or read from a file. */
+export function ValuesInput({ label, content, change }: Props) {
   const resetFileInput = useRef<() => void>(null);
   const choose = (file: File | null) => {
     // A browser does not report the same file twice. The reset lets the user choose a corrected file again.
@@ -22,7 +29,7 @@ export function ValuesInput({ content, change }: { content: string; change: (con
   return (
     <>
       <Textarea
-        label="Values, one per line"
+        label={label}
         value={content}
         onChange={(event) => change(event.currentTarget.value)}
         minRows={6}
@@ -43,11 +50,17 @@ export function ValuesInput({ content, change }: { content: string; change: (con
   );
 }
 
-/** The time after which the values leave the list, in days; empty for never. */
-export function ExpirySelect({ days, change }: { days: string; change: (days: string) => void }) {
+interface ExpiryProps {
+  kind: CollectionKind;
+  days: string;
+  change: (days: string) => void;
+}
+
+/** The time after which the values or entries leave, in days; empty for never. */
+export function ExpirySelect({ kind, days, change }: ExpiryProps) {
   return (
     <Select
-      label="Values expire"
+      label={`${capital(kind.content)} expire`}
       data={DURATIONS}
       value={days}
       allowDeselect={false}

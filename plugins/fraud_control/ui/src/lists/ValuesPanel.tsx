@@ -4,7 +4,7 @@ import { useState } from "react";
 import { useSearchParams } from "react-router";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
-import type { ListRow, ListValues, Me } from "../api/types";
+import type { ListValues, MapEntries, Me } from "../api/types";
 import { EmptyState } from "../components/EmptyState";
 import { LoadMore } from "../components/LoadMore";
 import { QueryResult } from "../components/QueryResult";
@@ -12,47 +12,50 @@ import { RowTable } from "../components/RowTable";
 import { Timestamp } from "../components/Timestamp";
 import { TypedText } from "../components/TypedText";
 import { ChangeDialog } from "./ChangeDialog";
-import { listPath } from "./types";
+import { capital, type CollectionRow, kindOf, MAP, pathOf } from "./types";
 
 const PAGE = 100;
 
-/** The values of a list in order, with a search. */
-export function ValuesPanel({ list, me }: { list: ListRow; me: Me }) {
+/** The values of a list, or the entries of a map, in order, with a search. */
+export function ValuesPanel({ list, me }: { list: CollectionRow; me: Me }) {
+  const kind = kindOf(list);
   const [params, setParams] = useSearchParams();
   const query = params.get("q") ?? "";
   const [removed, setRemoved] = useState<string | null>(null);
   const values = useInfiniteQuery({
-    queryKey: keys.listValues(list.name, query),
+    queryKey: keys.collectionContent(kind.plural, list.name, query),
     queryFn: ({ pageParam, signal }) =>
-      get<ListValues>(
-        `${listPath(list.name)}/values${queryString({ q: query, limit: PAGE, cursor: pageParam })}`,
+      get<ListValues | MapEntries>(
+        `${pathOf(kind, list.name)}/${kind.content}${queryString({ q: query, limit: PAGE, cursor: pageParam })}`,
         signal,
       ),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
   });
+  const columns = kind === MAP ? ["Key", "Value", "Expires"] : ["Value", "Expires"];
   const canChange = me.can.includes("draft") && !list.pendingApproval;
   return (
     <>
       <Group mb="sm">
         <TypedText
-          label="Search values"
-          title="A part of a value"
+          label={kind === MAP ? "Search keys" : "Search values"}
+          title={kind === MAP ? "A part of a key" : "A part of a value"}
           value={query}
           change={(text) => setParams(text === "" ? {} : { q: text }, { replace: true })}
         />
       </Group>
       <QueryResult query={values}>
         {({ pages }) => {
-          const items = pages.flatMap((page) => page.items);
+          const items = pages.flatMap((page) => page.items.map(rowOf));
           return items.length === 0 ? (
-            <EmptyState>{query === "" ? "The list has no values" : "No matching values"}</EmptyState>
+            <EmptyState>{query === "" ? `The ${kind.name} has no ${kind.content}` : `No matching ${kind.content}`}</EmptyState>
           ) : (
             <>
-              <RowTable label="Values" columns={["Value", "Expires"]} actions={canChange}>
-                {items.map(({ value, expiresAt }) => (
-                  <Table.Tr key={value}>
-                    <Table.Td className="code wrap">{value}</Table.Td>
+              <RowTable label={capital(kind.content)} columns={columns} actions={canChange}>
+                {items.map(({ member, value, expiresAt }) => (
+                  <Table.Tr key={member}>
+                    <Table.Td className="code wrap">{member}</Table.Td>
+                    {kind === MAP && <Table.Td className="code wrap">{value}</Table.Td>}
                     <Table.Td>{expiresAt === null ? "–" : <Timestamp ms={expiresAt} />}</Table.Td>
                     {canChange && (
                       <Table.Td style={{ textAlign: "right" }}>
@@ -60,8 +63,8 @@ export function ValuesPanel({ list, me }: { list: ListRow; me: Me }) {
                           component="button"
                           type="button"
                           size="sm"
-                          aria-label={`Remove ${value}`}
-                          onClick={() => setRemoved(value)}
+                          aria-label={`Remove ${member}`}
+                          onClick={() => setRemoved(member)}
                         >
                           Remove
                         </Anchor>
@@ -70,7 +73,7 @@ export function ValuesPanel({ list, me }: { list: ListRow; me: Me }) {
                   </Table.Tr>
                 ))}
               </RowTable>
-              <LoadMore query={values} label="Load more values" />
+              <LoadMore query={values} label={`Load more ${kind.content}`} />
             </>
           );
         }}
@@ -78,4 +81,11 @@ export function ValuesPanel({ list, me }: { list: ListRow; me: Me }) {
       {removed !== null && <ChangeDialog list={list} me={me} remove={removed} close={() => setRemoved(null)} />}
     </>
   );
+}
+
+type Item = (ListValues | MapEntries)["items"][number];
+
+/** A value of a list, or a key of a map with its value. */
+function rowOf(item: Item): { member: string; value: string; expiresAt: number | null } {
+  return { member: "key" in item ? item.key : item.value, value: item.value, expiresAt: item.expiresAt };
 }

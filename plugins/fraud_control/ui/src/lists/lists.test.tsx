@@ -6,12 +6,13 @@ import { Route, Routes } from "react-router";
 import { expect, test } from "vitest";
 import { API } from "../api/http";
 import { keys } from "../api/keys";
-import type { ListRow } from "../api/types";
+import type { ListRow, MapRow } from "../api/types";
 import { mockServer } from "../testing/mockServer";
 import { newClient, renderPage } from "../testing/renderPage";
 import { ANALYST, liveness, VIEWER } from "../testing/samples";
 import ListPage from "./ListPage";
 import ListsPage from "./ListsPage";
+import { LIST, MAP } from "./types";
 
 const server = mockServer(
   http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
@@ -45,6 +46,7 @@ function list(members: Partial<ListRow> = {}): ListRow {
       logVersion: 12,
       ruleId: null,
       listName: "mules",
+      mapName: null,
       status: "LIVE",
       reasons: [],
       batchId: 3,
@@ -59,14 +61,14 @@ function list(members: Partial<ListRow> = {}): ListRow {
 function renderList() {
   renderPage(
     <Routes>
-      <Route path="/lists/:name" element={<ListPage />} />
+      <Route path="/lists/:name" element={<ListPage kind={LIST} />} />
     </Routes>,
     { at: "/lists/mules" },
   );
 }
 
 test("the lists show their sizes, status and rules", async () => {
-  renderPage(<ListsPage />);
+  renderPage(<ListsPage kind={LIST} />);
   const table = within(await screen.findByRole("table", { name: "Lists" }));
   expect(table.getByRole("link", { name: "mules" })).toHaveAttribute("href", "/lists/mules");
   expect(table.getByRole("link", { name: "Listed mules" })).toBeVisible();
@@ -76,7 +78,7 @@ test("the lists show their sizes, status and rules", async () => {
 test("no list is live during an outage", async () => {
   const client = newClient();
   client.setQueryData(keys.liveness, liveness({ severity: "RED" }));
-  renderPage(<ListsPage />, { client });
+  renderPage(<ListsPage kind={LIST} />, { client });
   expect(await screen.findByText("Not evaluated")).toHaveAttribute("data-tone", "warn");
   expect(screen.queryByText("Live")).toBeNull();
 });
@@ -174,7 +176,7 @@ test("a file of lists is previewed with its differences, and imported for the re
       return HttpResponse.json({ items, applied: !dry });
     }),
   );
-  renderPage(<ListsPage />);
+  renderPage(<ListsPage kind={LIST} />);
   await userEvent.click(await screen.findByRole("button", { name: "Import" }));
   const content = await screen.findByRole("textbox", { name: /^Lists \(JSON/u });
   await userEvent.click(content);
@@ -193,4 +195,50 @@ test("a file of lists is previewed with its differences, and imported for the re
   await userEvent.click(dialog.getByRole("button", { name: "Import" }));
   await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
   expect(sent).toEqual([{ content: "mules,long,1009", comment: "", revisions: { mules: 4 } }]);
+});
+
+function map(): MapRow {
+  const { type: _, activation, ...members } = list();
+  const live = activation && { ...activation, listName: null, mapName: "limits" };
+  return { ...members, name: "limits", keyType: "long", valueType: "decimal", activation: live };
+}
+
+function renderMap() {
+  server.use(
+    http.get(`*${API}/maps/limits`, () => HttpResponse.json(map())),
+    http.get(`*${API}/maps/limits/entries`, () =>
+      HttpResponse.json({ items: [{ key: "9007199254740993", value: "250.5", expiresAt: null }], next: null }),
+    ),
+  );
+  renderPage(
+    <Routes>
+      <Route path="/maps/:name" element={<ListPage kind={MAP} />} />
+    </Routes>,
+    { at: "/maps/limits" },
+  );
+}
+
+test("the entries of a map show keys with their values", async () => {
+  renderMap();
+  const table = within(await screen.findByRole("table", { name: "Entries" }));
+  expect(table.getByText("9007199254740993")).toBeVisible();
+  expect(table.getByText("250.5")).toBeVisible();
+  expect(screen.getByText(/long to decimal entries/u)).toBeVisible();
+});
+
+test("pasted entries of a map are requested", async () => {
+  const sent: unknown[] = [];
+  renderMap();
+  server.use(
+    http.post(`*${API}/maps/limits/changes`, async ({ request }) => {
+      sent.push(await request.json());
+      return HttpResponse.json(map(), { status: 202 });
+    }),
+  );
+  await userEvent.click(await screen.findByRole("button", { name: "Change entries" }));
+  const dialog = within(await screen.findByRole("dialog"));
+  await userEvent.type(dialog.getByRole("textbox", { name: "Entries, one key,value per line" }), "7,300");
+  await userEvent.type(dialog.getByRole("textbox", { name: "Reason" }), "case 7");
+  await userEvent.click(dialog.getByRole("button", { name: "Request change" }));
+  await waitFor(() => expect(sent).toEqual([{ operation: "ADD", content: "7,300", comment: "case 7" }]));
 });

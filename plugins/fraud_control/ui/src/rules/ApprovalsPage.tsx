@@ -15,6 +15,7 @@ import { RuleText } from "../components/RuleText";
 import { Timestamp } from "../components/Timestamp";
 import { formatNumber } from "../format";
 import { ApprovalFigures } from "./ApprovalFigures";
+import { capital, type CollectionKind, LIST, MAP, pathOf } from "../lists/types";
 import { changesBetween } from "./changes";
 import { DecisionForm, DECISIONS, requestText } from "./PendingApproval";
 
@@ -83,12 +84,13 @@ function ApprovalItem({
   name: string;
   me: Me | undefined;
 }) {
+  const collection = collectionOf(approval);
   return (
-    <article aria-label={approval.ruleId === null ? `List ${approval.listName}` : `Rule ${approval.ruleId}`}>
+    <article aria-label={collection ? `${capital(collection.kind.name)} ${collection.name}` : `Rule ${approval.ruleId}`}>
       <div style={{ display: "flex", flexWrap: "wrap", gap: "0.5rem", alignItems: "center" }}>
-        {approval.ruleId === null ? (
-          <Link to={`/lists/${approval.listName}`} className="wrap" style={{ fontWeight: 600 }}>
-            {approval.listName}
+        {collection ? (
+          <Link to={pathOf(collection.kind, collection.name)} className="wrap" style={{ fontWeight: 600 }}>
+            {collection.name}
           </Link>
         ) : (
           <Link to={`/rules/${approval.ruleId}`} className="wrap" style={{ fontWeight: 600 }}>
@@ -136,7 +138,13 @@ function ApprovalItem({
 
 const SHOWN_VALUES = 20;
 
-/** The first values of a change of a list. */
+/** The list or map of a request; null for a rule. */
+function collectionOf({ listName, mapName }: Approval): { kind: CollectionKind; name: string } | null {
+  if (mapName !== null) return { kind: MAP, name: mapName };
+  return listName === null ? null : { kind: LIST, name: listName };
+}
+
+/** The first values of a change of a list or map. */
 function listedValues(document: RuleDocument): string {
   const { values, count } = document as { values: string[]; count: number };
   const shown = values.slice(0, SHOWN_VALUES);

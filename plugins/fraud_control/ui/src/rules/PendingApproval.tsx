@@ -10,13 +10,15 @@ import { useNow } from "../useNow";
 /** The display names of decisions. */
 export const DECISIONS = { APPROVED: "Approved", REJECTED: "Rejected", WITHDRAWN: "Withdrawn" };
 
-const LIST_CHANGES: Record<string, string> = { SET: "set", ADD: "add", REMOVE: "remove" };
+const COLLECTION_CHANGES: Record<string, string> = { SET: "set", ADD: "add", REMOVE: "remove" };
 
 /** A request in words. */
 export function requestText({ action, target, document }: Approval): string {
-  if (action === "list") {
-    const { listOperation, count } = document as { listOperation: string; count: number };
-    return `${LIST_CHANGES[listOperation] ?? listOperation} ${count === 1 ? "1 value" : `${formatNumber(count)} values`}`;
+  if (action === "list" || action === "map") {
+    const { count, ...members } = document as { count: number } & Record<string, string>;
+    const operation = members[`${action}Operation`] ?? "";
+    const [one, several] = action === "map" ? ["1 entry", "entries"] : ["1 value", "values"];
+    return `${COLLECTION_CHANGES[operation] ?? operation} ${count === 1 ? one : `${formatNumber(count)} ${several}`}`;
   }
   if (target !== null) return `change to ${stateName(target).toLowerCase()}`;
   return action === "rollback" ? "rollback" : "edited rule";
@@ -48,7 +50,7 @@ export function DecisionForm({ approval, me }: { approval: Approval; me: Me }) {
       successMessage: ({ body }) => (body.decision === null ? null : DECISIONS[body.decision]),
       invalidates: [
         keys.approvals,
-        ...(approval.ruleId === null ? [keys.lists] : [keys.rules, keys.versions(approval.ruleId)]),
+        ...(approval.ruleId === null ? [keys.lists, keys.maps] : [keys.rules, keys.versions(approval.ruleId)]),
       ],
     },
   );
@@ -58,7 +60,7 @@ export function DecisionForm({ approval, me }: { approval: Approval; me: Me }) {
   const involvement = isOwn
     ? "requested this change"
     : approval.contributors.includes(me.user)
-      ? "changed this rule, or a list that it names, since the last approval"
+      ? "changed this rule, or a list or map that it names, since the last approval"
       : null;
   const canApprove = canDecide && !(involvement !== null && me.fourEyes);
   const canClose = canDecide || (isOwn && me.can.includes("request"));

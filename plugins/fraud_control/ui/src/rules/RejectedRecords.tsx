@@ -40,6 +40,7 @@ export function RejectedRecords() {
 }
 
 function RecordSubject({ record }: { record: Activation }) {
+  if (record.mapName !== null) return <Link to={`/maps/${record.mapName}`}>{record.mapName}</Link>;
   if (record.listName !== null) return <Link to={`/lists/${record.listName}`}>{record.listName}</Link>;
   return record.ruleId === null ? "unreadable" : <Link to={`/rules/${record.ruleId}`}>{record.ruleId}</Link>;
 }

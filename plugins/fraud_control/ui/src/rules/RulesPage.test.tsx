@@ -42,7 +42,7 @@ test("no rule is live during an outage", async () => {
 });
 
 test("rejected records are listed with their reasons", async () => {
-  const refused = { status: "REJECTED", batchId: 2, time: SINCE, listName: null };
+  const refused = { status: "REJECTED", batchId: 2, time: SINCE, listName: null, mapName: null };
   const reasons = [{ field: "windowMinutes", message: "is required" }];
   server.use(
     http.get(`*${API}/refused-records`, () =>

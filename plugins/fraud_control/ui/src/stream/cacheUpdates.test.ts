@@ -13,7 +13,7 @@ const server = mockServer();
 const PENDING: Activation = {
   logVersion: 8,
   ruleId: 1,
-  listName: null,
+  listName: null, mapName: null,
   status: "PENDING",
   reasons: [],
   batchId: null,
@@ -43,8 +43,8 @@ test("a changed rule is read again and replaced; a deleted rule disappears", asy
     http.get("*/api/rules/2", () => HttpResponse.json(detail({ ruleId: 2 }))),
     http.get("*/api/rules/3", () => HttpResponse.json(detail({ ruleId: 3, state: "DELETE" }))),
   );
-  await refreshRule(client, { ruleId: 2, revision: 1, listName: null });
-  await refreshRule(client, { ruleId: 3, revision: 9, listName: null });
+  await refreshRule(client, { ruleId: 2, revision: 1, listName: null, mapName: null });
+  await refreshRule(client, { ruleId: 3, revision: 9, listName: null, mapName: null });
   expect(listed(client).map((row) => row.ruleId)).toEqual([1, 2]);
 });
 
@@ -70,7 +70,7 @@ test("an answer of the detector is kept if the rule was read before it", async (
       return HttpResponse.json(detail({ activation: PENDING }));
     }),
   );
-  const read = refreshRule(client, { ruleId: 1, revision: 1, listName: null });
+  const read = refreshRule(client, { ruleId: 1, revision: 1, listName: null, mapName: null });
   applyActivation(client, { ...PENDING, status: "LIVE", batchId: 3, time: 1 });
   answers.forEach((answer) => answer());
   await read;

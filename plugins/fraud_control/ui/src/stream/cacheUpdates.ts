@@ -5,13 +5,14 @@ import { patch } from "../api/polling";
 import { reread } from "../api/reread";
 import type { Activation, RuleChanged, RuleDetail, RuleRow, Rules } from "../api/types";
 
-/** Reads a changed rule again and replaces its row. Without a rule id, refetches all lists, and without a list's name
- * all rules.
+/** Reads a changed rule again and replaces its row. Without a rule id, refetches all lists and maps, and without the
+ * name of one all rules.
  */
-export async function refreshRule(client: QueryClient, { ruleId, listName }: RuleChanged): Promise<void> {
+export async function refreshRule(client: QueryClient, { ruleId, listName, mapName }: RuleChanged): Promise<void> {
   reread(client, keys.approvals);
-  if (ruleId === null) reread(client, keys.lists);
-  if (listName !== null) return;
+  if (ruleId === null && mapName === null) reread(client, keys.lists);
+  if (ruleId === null && listName === null) reread(client, keys.maps);
+  if (listName !== null || mapName !== null) return;
   if (ruleId === null) {
     reread(client, keys.rules);
     return;
@@ -29,9 +30,10 @@ export async function refreshRule(client: QueryClient, { ruleId, listName }: Rul
 
 /** Applies the detector's answer to a record of the rule log. */
 export function applyActivation(client: QueryClient, activation: Activation): void {
-  const { ruleId, listName } = activation;
+  const { ruleId, listName, mapName } = activation;
   if (activation.status === "REJECTED") reread(client, keys.refused);
   if (listName !== null) reread(client, keys.lists);
+  if (mapName !== null) reread(client, keys.maps);
   if (ruleId === null) return;
   const updated = <T extends RuleRow>(row: T): T =>
     row.ruleId === ruleId && row.activation?.logVersion === activation.logVersion ? { ...row, activation } : row;
@@ -42,7 +44,7 @@ export function applyActivation(client: QueryClient, activation: Activation): vo
   reread(client, keys.versions(ruleId));
   // The answer can arrive before the event about the change itself.
   if (known && (known.activation?.logVersion ?? -1) < activation.logVersion) {
-    void refreshRule(client, { ruleId, revision: null, listName: null });
+    void refreshRule(client, { ruleId, revision: null, listName: null, mapName: null });
   }
 }
 

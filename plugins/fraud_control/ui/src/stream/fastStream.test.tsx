@@ -7,6 +7,7 @@ import { API } from "../api/http";
 import { newQueryClient } from "../api/queryClient";
 import DetectorPage from "../detector/DetectorPage";
 import ListsPage from "../lists/ListsPage";
+import { LIST } from "../lists/types";
 import { mockServer } from "../testing/mockServer";
 import { renderPage } from "../testing/renderPage";
 import { alert, ANALYST, detail, liveness, rule, SCHEMA } from "../testing/samples";
@@ -34,7 +35,7 @@ const ANSWERS: Record<string, object> = {
   "/liveness": liveness({ severity: "NONE" }),
   "/progress": PROGRESS,
   "/alarms": { items: [], alarmReceivers: [] },
-  "/drift": { ...DRIFT, differences: [], listDifferences: [] },
+  "/drift": { ...DRIFT, differences: [], listDifferences: [], mapDifferences: [] },
   "/rules/1": detail(),
   "/rules": { items: [rule()], next: null },
   "/refused": { items: [], next: null },
@@ -115,17 +116,17 @@ test("all rules are read again while a rule changes each second", async () => {
   await pass(2);
   const before = reads.get("/rules") ?? 0;
   await pass(130, (second) => {
-    send("rules", { ruleId: 1, revision: second, listName: null });
+    send("rules", { ruleId: 1, revision: second, listName: null, mapName: null });
     send("operation", { ...rule().activation, status: second % 2 ? "LIVE" : "PENDING" });
   });
   expect((reads.get("/rules") ?? 0) - before).toBeGreaterThanOrEqual(2);
 });
 
 test("an event does not cancel a read, so a slow read ends while a list changes each second", async () => {
-  open(<ListsPage />);
+  open(<ListsPage kind={LIST} />);
   await pass(4);
   const before = reads.get("/lists") ?? 0;
-  await pass(12, (second) => send("rules", { ruleId: null, revision: second, listName: "mules" }));
+  await pass(12, (second) => send("rules", { ruleId: null, revision: second, listName: "mules", mapName: null }));
   const during = (reads.get("/lists") ?? 0) - before;
   expect(during).toBeGreaterThanOrEqual(2);
   expect(during).toBeLessThanOrEqual(6);

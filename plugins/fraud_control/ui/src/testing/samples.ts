@@ -76,7 +76,7 @@ export function rule(members: Partial<RuleRow> = {}): RuleRow {
     activation: {
       logVersion: 7,
       ruleId,
-      listName: null,
+      listName: null, mapName: null,
       status: "LIVE",
       reasons: [],
       batchId: 2,
@@ -148,7 +148,7 @@ export function version(revision: number, members: Partial<Version> = {}): Versi
     activation: {
       logVersion,
       ruleId: 1,
-      listName: null,
+      listName: null, mapName: null,
       status: "LIVE",
       reasons: [],
       batchId: 2,
@@ -164,7 +164,7 @@ export function approval(id: number, members: Partial<Approval> = {}): Approval 
   return {
     id,
     ruleId: 1,
-    listName: null,
+    listName: null, mapName: null,
     revision: 3,
     action: "state",
     target: "ACTIVE",
