@@ -9,7 +9,7 @@ changes nothing, and the audit log records the reasons. The intake changes only 
 recreates deleted rules of any source. An edit in the control plane sets another source, and from then on the table
 cannot change the rule.
 
-A row with the column `list_name` belongs to a table of list values (`list_cdc`).
+A row with the column `list_name` or `map_name` belongs to a table of list values or map entries (`collection_cdc`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fraud_control.service.rules import content as rules
 from fraud_control.service.rules.content import RuleContent, same
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.models import ItemHead
-from fraud_control.sync.list_cdc import TableRow, apply_list_rows, is_list_row
+from fraud_control.sync.collection_cdc import TableRow, apply_collection_rows, is_collection_row
 from fraud_control.sync.table_columns import UNCHANGED, decimal_scales, members_in, plain_name, with_decimals
 from fraud_control.sync.topic_consumer import ConsumedTopic, TopicConsumer
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_document
@@ -134,12 +134,12 @@ def apply_record(work: UnitOfWork, record: Record) -> None:
 
 
 def apply_records(work: UnitOfWork, records: Sequence[Record]) -> None:
-    """Apply changes of the table in order, consecutive list rows together. Raises RuleRejected like `apply_record`."""
+    """Apply changes of the table in order, consecutive rows of lists and maps together. Raises RuleRejected like `apply_record`."""
     for is_listed, run in groupby(
-        ((_list_row(record), record) for record in records), lambda each: each[0] is not None
+        ((_collection_row(record), record) for record in records), lambda each: each[0] is not None
     ):
         if is_listed:
-            apply_list_rows(work, [row for row, _ in run if row is not None], SOURCE)
+            apply_collection_rows(work, [row for row, _ in run if row is not None], SOURCE)
         else:
             for _, record in run:
                 _apply_rule_row(work, record)
@@ -160,10 +160,10 @@ def _apply_rule_row(work: UnitOfWork, record: Record) -> None:
             raise RuleRejected([Reason("controlType", "a table has no controls")])
 
 
-def _list_row(record: Record) -> TableRow | None:
-    """The change of a table of list values; None for any other record. Raises RuleRejected."""
+def _collection_row(record: Record) -> TableRow | None:
+    """The change of a table of list values or map entries; None for any other record. Raises RuleRejected."""
     found = None if record.value is None else _table_change(record.value)
-    if found is None or not is_list_row(found[2] or found[1]):
+    if found is None or not is_collection_row(found[2] or found[1]):
         return None
     return TableRow(found[1], found[2], record.offset)
 

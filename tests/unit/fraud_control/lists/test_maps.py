@@ -175,7 +175,7 @@ def test_records_of_other_writers_arrive_in_the_store(scene: Scene, log: MemoryL
     assert "1 long to decimal values" in str(drifted.store)
     log.apply_record()
     rejected = scene.service.audit_rows(AuditFilter(map_name="limits")).items
-    assert [each.action for each in rejected][:2] == ["log.map_add", "mirror.rejected"]
+    assert [each.action for each in rejected][:2] == ["log.map_add", "mirror.refused"]
 
 
 def test_entries_expire_unless_they_change(scene: Scene, log: MemoryLog) -> None:
