@@ -134,7 +134,7 @@ def apply_record(work: UnitOfWork, record: Record) -> None:
 
 
 def apply_records(work: UnitOfWork, records: Sequence[Record]) -> None:
-    """Apply changes of the table in order, consecutive rows of lists and maps together. Raises RuleRejected like `apply_record`."""
+    """Apply changes of the table in order, consecutive rows of lists and maps together. Raises RuleRejected."""
     for is_listed, run in groupby(
         ((_collection_row(record), record) for record in records), lambda each: each[0] is not None
     ):

@@ -94,6 +94,7 @@ def apply_collection_rows(work: UnitOfWork, rows: Sequence[TableRow], source: st
                 _apply(work, [step], source)  # the first value creates the list or map
                 continue
             member = members.get(_member_of(kind))
+            member = member if kind is CollectionKind.LIST else _text_of(member)
             key = item_of(change), type(member), member
             pending.pop(key, None)
             pending[key] = step
@@ -130,7 +131,7 @@ def _member_of(kind: CollectionKind) -> str:
 
 
 def _apply(work: UnitOfWork, steps: Sequence[_Step], source: str) -> None:
-    """Apply steps that one record can have. Nothing is written for values that the list or map has, or lacks, already."""
+    """Apply steps that one record can have. Nothing is written for values that are there, or missing, already."""
     first = steps[0]
     change = _change(work, first.kind, first.operation, [step.members for step in steps], source)
     item = item_of(change)
@@ -180,7 +181,8 @@ def _change(
 ) -> CollectionChange:
     """The change of some rows: a SET for the first row of a list or map. Raises RuleRejected with all reasons."""
     first = rows[0]
-    for column in {_member_of(kind), "value"}:
+    columns = {_member_of(kind)} if operation is ListOperation.REMOVE else {_member_of(kind), "value"}
+    for column in sorted(columns):
         if UNCHANGED in [row.get(column) for row in rows]:
             raise RuleRejected([Reason(column, "is missing: the table sent a placeholder for it")])
     name = first.get(f"{kind}Name")

@@ -234,6 +234,31 @@ def test_rows_of_a_table_of_lists_change_its_lists(scene: Scene) -> None:
     ]  # fmt: skip
 
 
+def mapped(key: object, value: object, **members: Any) -> dict[str, Any]:
+    return {"map_name": "limits", "key": key, "value": value, **members}
+
+
+def test_rows_of_a_table_of_maps_change_its_maps(scene: Scene) -> None:
+    until_ms = scene.clock.now_ms + 1_000
+    typed = {"key_type": "long", "value_type": "decimal"}
+    apply_record(
+        scene,
+        envelope("r", mapped(7, "250.00", **typed)),
+        envelope("c", mapped(8, "1", **typed)),
+        envelope("c", mapped(9, "2", expires_at=until_ms, **typed)),
+        envelope("u", mapped(7, "300", **typed), mapped(7, "250.00", **typed)),
+        envelope("d", None, mapped(8, "1", **typed)),
+        envelope("r", mapped(7, "300.0", **typed)),
+    )
+    assert [(each["mapOperation"], each.get("entries") or each.get("keys")) for each in sent(scene)] == [
+        ("SET", {"7": "250"}), ("ADD", {"7": "300"}), ("ADD", {"9": "2"}),
+    ]  # fmt: skip
+    (row,) = scene.service.maps.rows()
+    assert (row.name, row.key_type, row.value_type, row.size, row.expiring, row.source) == (
+        "limits", "long", "decimal", 2, 1, "cdc",
+    )  # fmt: skip
+
+
 def test_the_rows_of_a_poll_are_one_list_record_for_each_list_and_expiry(scene: Scene) -> None:
     until_ms = scene.clock.now_ms + 1_000
     rows = [envelope("r", listed(number)) for number in range(90)]
