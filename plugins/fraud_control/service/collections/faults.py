@@ -16,7 +16,7 @@ from fraud_control.store.models import ItemHead
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.collection_history import Collection, CollectionChange, CollectionType, change_faults
 from fraud_rules.model.value_list import ListOperation
-from fraud_rules.model.value_map import MapChange, ValueMap
+from fraud_rules.model.value_map import MapChange, MapType, ValueMap
 
 __all__ = ["check_change", "check_foreign_change"]
 
@@ -25,8 +25,9 @@ def check_change(work: UnitOfWork, change: CollectionChange) -> None:
     """Check a change that follows all others. Raises Invalid."""
     item = item_of(change)
     known = work.collections.current(item)
-    faults = _faults(work, change, None if known is None else known.type)
-    faults = faults or _size_faults(change, known, lambda: work.collections.bytes_of_other_maps(item))
+    of_type = None if known is None else known.type
+    faults = _faults(work, change, of_type)
+    faults = faults or _size_faults(change, of_type, known, lambda: work.collections.bytes_of_other_maps(item))
     if faults:
         raise Invalid(faults, list_name=item.list_name, map_name=item.map_name)
 
@@ -38,12 +39,13 @@ def check_foreign_change(work: UnitOfWork, change: CollectionChange, version: in
     rules in force.
     """
     item = item_of(change)
-    faults = _faults(work, change, work.collections.type_before(item, version))
+    of_type = work.collections.type_before(item, version)
+    faults = _faults(work, change, of_type)
     head = work.head(item)
     size = change.count_bound() + (0 if head is None else summary_of(head).size)
     if not faults and (size > change.most_members or isinstance(change, MapChange)):
         known = work.contents.published(work.session, item)
-        faults = _size_faults(change, known, lambda: _published_bytes_of_other_maps(work, change.name))
+        faults = _size_faults(change, of_type, known, lambda: _published_bytes_of_other_maps(work, change.name))
     if faults:
         raise RuleRejected(faults, list_name=item.list_name, map_name=item.map_name)
 
@@ -60,20 +62,24 @@ def _faults(work: UnitOfWork, change: CollectionChange, known: CollectionType | 
 
 
 def _size_faults(
-    change: CollectionChange, known: Collection | None, bytes_of_others: Callable[[], int]
+    change: CollectionChange,
+    known_type: CollectionType | None,
+    known: Collection | None,
+    bytes_of_others: Callable[[], int],
 ) -> list[Reason]:
-    """The reason why the list or map, or all maps together, would be too large."""
-    if change.operation not in (ListOperation.SET, ListOperation.ADD):
+    """The reason why the list or map, or all maps together, would be too large after a SET or ADD."""
+    is_set = change.operation is ListOperation.SET
+    of_type, before = (change.type, None) if is_set else (known_type, known)
+    if of_type is None or change.operation not in (ListOperation.SET, ListOperation.ADD):
         return []
-    before = None if change.operation is ListOperation.SET else known
-    return _length_faults(change, before) or _byte_faults(change, before, bytes_of_others)
+    return _length_faults(change, of_type, before) or _byte_faults(change, of_type, before, bytes_of_others)
 
 
-def _length_faults(change: CollectionChange, before: Collection | None) -> list[Reason]:
+def _length_faults(change: CollectionChange, of_type: CollectionType, before: Collection | None) -> list[Reason]:
     size, most = 0 if before is None else before.size, change.most_members
     if size + change.count_bound() <= most:
         return []
-    members = change.members(_type_after(change, before))  # type: ignore[arg-type]
+    members = change.members(of_type)  # type: ignore[arg-type]
     size += len(members) - (0 if before is None else before.count_listed(members))
     member = change.content_member
     said = f"the {change.kind} would have {size} {member}, at most {most} are allowed"
@@ -81,21 +87,15 @@ def _length_faults(change: CollectionChange, before: Collection | None) -> list[
 
 
 def _byte_faults(
-    change: CollectionChange, before: Collection | None, bytes_of_others: Callable[[], int]
+    change: CollectionChange, of_type: CollectionType, before: Collection | None, bytes_of_others: Callable[[], int]
 ) -> list[Reason]:
-    if not isinstance(change, MapChange):
+    if not isinstance(change, MapChange) or not isinstance(of_type, MapType):
         return []
     assert before is None or isinstance(before, ValueMap)
     others, most = bytes_of_others(), change.limits.max_map_bytes
     if others + (0 if before is None else before.entry_bytes) + change.bytes_bound() <= most:
         return []
-    after = before.changed([(0, change)]) if before is not None else change.begin(_type_after(change, None), 0)  # type: ignore[arg-type]
+    after = change.begin(of_type, 0) if before is None else before.changed([(0, change)])
     size = after.entry_bytes + others
     said = f"all maps would have {size} bytes, at most {most} are allowed"
     return [Reason(change.content_member, said)] if size > most else []
-
-
-def _type_after(change: CollectionChange, before: Collection | None) -> CollectionType:
-    found = change.type if before is None else before.type
-    assert found is not None  # a SET names its type, and an ADD has a list or map before it
-    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -202,7 +202,7 @@ def _row(
     requests: Mapping[int | None, Approval],
 ) -> StoredCollection:
     of_type, (expiring, next_expiry_ms) = type_of_head(head), expiries.get(head.item_key, (0, None))
-    stored = partial(StoredList, type=of_type)
+    stored: Callable[..., StoredCollection] = partial(StoredList, type=of_type)
     if isinstance(of_type, MapType):
         stored = partial(StoredMap, key_type=of_type.key, value_type=of_type.value)
     return stored(
