@@ -14,6 +14,7 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleChanged, RuleInput
 from fraud_control.domain.roles import Actor
 from fraud_control.service.audit import AuditFilter
+from fraud_control.service.collections.expiry import EXPIRY_AUTHOR
 from fraud_control.sync.drift import compare, store_side
 from fraud_control.sync.expiry import Expiry
 from fraud_control.sync.unapproved import unapproved_collections
@@ -124,16 +125,17 @@ def test_a_rule_needs_its_map_with_the_right_types(scene: Scene) -> None:
 def test_a_change_of_a_map_that_an_active_rule_names_needs_a_second_person(scene: Scene, log: MemoryLog) -> None:
     create(scene, ADA, k7="250")
     use(scene, StateName.ACTIVE)
-    asked = scene.service.maps.change(PAT, "limits", None, entries(ADD, k7="300"), REASON)
+    service = scene.another(four_eyes=True)
+    asked = service.maps.change(PAT, "limits", None, entries(ADD, k7="300"), REASON)
     pending = asked.pending
     assert (pending.map_name, pending.action, pending.document["values"]) == ("limits", "map", ["7,300"])
     assert pending.basis == {"map limits": 1}
     with pytest.raises(RequestRefused):
-        scene.service.decide(PAT, pending.id, approve=True)
-    scene.service.decide(PIA, pending.id, approve=True)
+        service.decide(PAT, pending.id, approve=True)
+    service.decide(PIA, pending.id, approve=True)
     assert shown(scene) == {"7": "300"}
-    removed = scene.service.maps.change(PAT, "limits", None, CollectionInput(REMOVE, ("7",)), REASON)
-    scene.service.decide(PIA, removed.pending.id, approve=True)
+    removed = service.maps.change(PAT, "limits", None, CollectionInput(REMOVE, ("7",)), REASON)
+    service.decide(PIA, removed.pending.id, approve=True)
     arrive(log)
     assert in_log(log) == {}
 
@@ -194,7 +196,7 @@ def test_entries_expire_unless_they_change(scene: Scene, log: MemoryLog) -> None
     arrive(log)
     assert (shown(scene), in_log(log)) == ({"9": "4"}, {9: 4_000_000})
     newest = scene.service.maps.revisions("limits").items[0]
-    assert (newest.operation, newest.author, newest.comment) == ("REMOVE", "system:expiry", "the entries have expired")
+    assert (newest.operation, newest.author, newest.comment) == ("REMOVE", EXPIRY_AUTHOR, "the entries have expired")
 
 
 @pytest.mark.parametrize("form", list(RuleFormat))
