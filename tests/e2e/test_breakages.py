@@ -27,7 +27,7 @@ from tests.support.processes.supervised import Supervised, supervised
 pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(3_000)]
 
 PATHS = (
-    "today", "rules", "rules/1", "lists", "alerts", "cases", "decisions", "approvals", "quality", "notifications",
+    "today", "rules", "rules/1", "lists", "maps", "alerts", "cases", "decisions", "approvals", "quality", "notifications",
     "detector", "audit", "admin",
 )  # fmt: skip
 WINDOWS = 4
