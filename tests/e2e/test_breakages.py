@@ -27,8 +27,8 @@ from tests.support.processes.supervised import Supervised, supervised
 pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(3_000)]
 
 PATHS = (
-    "today", "rules", "rules/1", "lists", "maps", "alerts", "cases", "decisions", "approvals", "quality", "notifications",
-    "detector", "audit", "admin",
+    "today", "rules", "rules/1", "lists", "maps", "alerts", "cases", "decisions", "approvals", "quality",
+    "notifications", "detector", "audit", "admin",
 )  # fmt: skip
 WINDOWS = 4
 LAG_S = 10.0
