@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from fraud_control.domain.collection_types import item_of
+from fraud_control.domain.collection_types import item_of, with_type
 from fraud_control.domain.item import ItemName
 from fraud_control.domain.roles import system_author
 from fraud_control.service.changes import UnitOfWork
@@ -146,6 +146,9 @@ def _apply(work: UnitOfWork, steps: Sequence[_Step], source: str) -> None:
         return
     change = _change(work, first.kind, first.operation, [step.members for step in changed], source)
     check_change(work, change)
+    current = work.collections.current(item)
+    if change.type is None and current is not None:  # the values fit several types
+        change = with_type(change, current.type)
     new = NewRevision(
         CollectionContent(change, first.expires_at_ms), system_author(source), f"cdc.{item.kind}",
         f"from the table of {item.kind}s", source=source, detail={"offset": first.offset},
@@ -159,6 +162,8 @@ def _changed_steps(work: UnitOfWork, change: CollectionChange, steps: Sequence[_
     current = work.collections.current(item)
     if current is None:
         return () if removes else steps
+    if change.type_faults(current.type):  # type: ignore[arg-type]
+        return steps  # the check of the change rejects them
     entries: Entries = change.updates(current.type)  # type: ignore[arg-type]
     before: Entries = current.values_of(list(entries))
     placed = zip(steps, entries.items(), strict=True)

@@ -259,6 +259,17 @@ def test_rows_of_a_table_of_maps_change_its_maps(scene: Scene) -> None:
     )  # fmt: skip
 
 
+def test_the_rows_of_a_map_need_no_types_and_fit_the_map(scene: Scene) -> None:
+    apply_record(
+        scene, envelope("r", mapped("de", 1)), envelope("c", mapped("fr", "2")), envelope("c", mapped("es", "x"))
+    )
+    (row,) = scene.service.maps.rows()
+    assert (row.key_type, row.value_type, row.size) == ("string", "decimal", 2)
+    assert len(refusals(scene)) == 1
+    apply_record(scene, envelope("d", None, mapped("fr", "2")), start=50)
+    assert scene.service.maps.export("limits") == "de,1\n"
+
+
 def test_the_rows_of_a_poll_are_one_list_record_for_each_list_and_expiry(scene: Scene) -> None:
     until_ms = scene.clock.now_ms + 1_000
     rows = [envelope("r", listed(number)) for number in range(90)]
