@@ -266,41 +266,41 @@ function DriftPanel() {
             ...mapDifferences.map(({ mapName, ...sides }) => ({ name: `map ${mapName}`, ...sides })),
           ];
           return (
-          <>
-            <Chip tone={data.inStep ? "good" : data.settled ? "bad" : "warn"}>
-              {data.inStep ? "In sync" : data.settled ? "Out of sync" : "Publishing a change of all rules"}
-            </Chip>{" "}
-            <Text span size="sm">
-              {data.outboxPending === 0
-                ? "All changes are in the rule log."
-                : `Changes waiting for the rule log: ${formatNumber(data.outboxPending)}. Oldest: ${formatDuration(data.oldestPendingMs ?? 0)}.`}
-            </Text>
-            {data.behind > 0 && (
-              <Text size="sm">
-                Rule log records not yet applied: {formatNumber(data.behind)}.
-                {data.behindSince !== null && (
-                  <>
-                    {" "}
-                    Oldest: <Timestamp ms={data.behindSince} />.
-                  </>
-                )}
+            <>
+              <Chip tone={data.inStep ? "good" : data.settled ? "bad" : "warn"}>
+                {data.inStep ? "In sync" : data.settled ? "Out of sync" : "Publishing a change of all rules"}
+              </Chip>{" "}
+              <Text span size="sm">
+                {data.outboxPending === 0
+                  ? "All changes are in the rule log."
+                  : `Changes waiting for the rule log: ${formatNumber(data.outboxPending)}. Oldest: ${formatDuration(data.oldestPendingMs ?? 0)}.`}
               </Text>
-            )}
-            {data.differences.length + collections.length > 0 && (
-              <ul>
-                {data.differences.map(({ ruleId, store, log }) => (
-                  <li key={ruleId} className="code">
-                    rule {ruleId}: store {store ? toText(store) : "missing"}; rule log {log ? toText(log) : "missing"}
-                  </li>
-                ))}
-                {collections.map(({ name, store, log }) => (
-                  <li key={name} className="code">
-                    {name}: store {store ? toText(store) : "missing"}; rule log {log ? toText(log) : "missing"}
-                  </li>
-                ))}
-              </ul>
-            )}
-          </>
+              {data.behind > 0 && (
+                <Text size="sm">
+                  Rule log records not yet applied: {formatNumber(data.behind)}.
+                  {data.behindSince !== null && (
+                    <>
+                      {" "}
+                      Oldest: <Timestamp ms={data.behindSince} />.
+                    </>
+                  )}
+                </Text>
+              )}
+              {data.differences.length + collections.length > 0 && (
+                <ul>
+                  {data.differences.map(({ ruleId, store, log }) => (
+                    <li key={ruleId} className="code">
+                      rule {ruleId}: store {store ? toText(store) : "missing"}; rule log {log ? toText(log) : "missing"}
+                    </li>
+                  ))}
+                  {collections.map(({ name, store, log }) => (
+                    <li key={name} className="code">
+                      {name}: store {store ? toText(store) : "missing"}; rule log {log ? toText(log) : "missing"}
+                    </li>
+                  ))}
+                </ul>
+              )}
+            </>
           );
         }}
       </QueryResult>
