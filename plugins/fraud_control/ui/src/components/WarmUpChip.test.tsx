@@ -10,7 +10,17 @@ const TIME = 1_700_000_000_000;
 function live(warmUp: Partial<WarmUp> | null, status: Activation["status"] = "LIVE"): Activation {
   const none = { progress: null, time: null, batchId: null, rows: 0, since: null, reason: "" };
   const report = warmUp && { state: "REQUESTED" as const, ...none, ...warmUp };
-  return { logVersion: 7, ruleId: 1, listName: null, mapName: null, status, reasons: [], batchId: 2, time: TIME, warmUp: report };
+  return {
+    logVersion: 7,
+    ruleId: 1,
+    listName: null,
+    mapName: null,
+    status,
+    reasons: [],
+    batchId: 2,
+    time: TIME,
+    warmUp: report,
+  };
 }
 
 test.each<[Partial<WarmUp>, string, string]>([

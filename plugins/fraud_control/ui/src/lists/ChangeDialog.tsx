@@ -49,7 +49,8 @@ export function ChangeDialog({ list, me, remove, close }: Props) {
       ...(operation === "SET" ? { revision: baseRevision } : {}),
     }),
     {
-      successMessage: ({ status }) => (status === 202 ? "Requested: another user must approve" : `${capital(kind.name)} changed`),
+      successMessage: ({ status }) =>
+        status === 202 ? "Requested: another user must approve" : `${capital(kind.name)} changed`,
       invalidates: [keys[kind.plural], keys.approvals],
       quiet: true,
     },
@@ -87,7 +88,8 @@ export function ChangeDialog({ list, me, remove, close }: Props) {
           </>
         ) : (
           <p>
-            Remove the {kind === MAP ? "key" : "value"} <strong className="code wrap">{remove}</strong> from the {kind.name}.
+            Remove the {kind === MAP ? "key" : "value"} <strong className="code wrap">{remove}</strong> from the{" "}
+            {kind.name}.
           </p>
         )}
         <CommentInput comment={comment} change={setComment} asksApproval={needsApproval} mt="xs" />

@@ -85,7 +85,11 @@ export function HistoryPanel({ list }: { list: CollectionRow }) {
           </RowTable>
           <LoadMore query={versions} label="Load older changes" />
           {compared !== null && (
-            <section className="panel" aria-label={`${capital(kind.content)} of revision ${compared}`} style={{ marginTop: "1rem" }}>
+            <section
+              className="panel"
+              aria-label={`${capital(kind.content)} of revision ${compared}`}
+              style={{ marginTop: "1rem" }}
+            >
               <h2>Revision {compared}</h2>
               <RevisionValues kind={kind} name={list.name} revision={compared} />
             </section>
@@ -99,7 +103,8 @@ export function HistoryPanel({ list }: { list: CollectionRow }) {
 function RevisionValues({ kind, name, revision }: { kind: CollectionKind; name: string; revision: number }) {
   const diff = useQuery({
     queryKey: keys.collectionDiff(kind.plural, name, revision - 1, revision),
-    queryFn: ({ signal }) => get<CollectionDiff>(`${pathOf(kind, name)}/diff?from=${revision - 1}&to=${revision}`, signal),
+    queryFn: ({ signal }) =>
+      get<CollectionDiff>(`${pathOf(kind, name)}/diff?from=${revision - 1}&to=${revision}`, signal),
   });
   return <QueryResult query={diff}>{(found) => <DiffTable diff={found} label="Changed values" />}</QueryResult>;
 }

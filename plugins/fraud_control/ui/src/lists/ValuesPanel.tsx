@@ -48,7 +48,9 @@ export function ValuesPanel({ list, me }: { list: CollectionRow; me: Me }) {
         {({ pages }) => {
           const items = pages.flatMap((page) => page.items.map(rowOf));
           return items.length === 0 ? (
-            <EmptyState>{query === "" ? `The ${kind.name} has no ${kind.content}` : `No matching ${kind.content}`}</EmptyState>
+            <EmptyState>
+              {query === "" ? `The ${kind.name} has no ${kind.content}` : `No matching ${kind.content}`}
+            </EmptyState>
           ) : (
             <>
               <RowTable label={capital(kind.content)} columns={columns} actions={canChange}>

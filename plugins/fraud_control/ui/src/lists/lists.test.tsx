@@ -197,10 +197,9 @@ test("a file of lists is previewed with its differences, and imported for the re
   expect(sent).toEqual([{ content: "mules,long,1009", comment: "", revisions: { mules: 4 } }]);
 });
 
-function map(): MapRow {
-  const { type: _, activation, ...members } = list();
-  const live = activation && { ...activation, listName: null, mapName: "limits" };
-  return { ...members, name: "limits", keyType: "long", valueType: "decimal", activation: live };
+function map(members: Partial<MapRow> = {}): MapRow {
+  const { type: keyType, ...shared } = list({ name: "limits", activation: null });
+  return { ...shared, keyType, valueType: "decimal", ...members };
 }
 
 function renderMap() {

@@ -86,7 +86,9 @@ function ApprovalItem({
 }) {
   const collection = collectionOf(approval);
   return (
-    <article aria-label={collection ? `${capital(collection.kind.name)} ${collection.name}` : `Rule ${approval.ruleId}`}>
+    <article
+      aria-label={collection ? `${capital(collection.kind.name)} ${collection.name}` : `Rule ${approval.ruleId}`}
+    >
       <div style={{ display: "flex", flexWrap: "wrap", gap: "0.5rem", alignItems: "center" }}>
         {collection ? (
           <Link to={pathOf(collection.kind, collection.name)} className="wrap" style={{ fontWeight: 600 }}>

@@ -13,7 +13,8 @@ const server = mockServer();
 const PENDING: Activation = {
   logVersion: 8,
   ruleId: 1,
-  listName: null, mapName: null,
+  listName: null,
+  mapName: null,
   status: "PENDING",
   reasons: [],
   batchId: null,

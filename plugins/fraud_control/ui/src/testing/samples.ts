@@ -76,7 +76,8 @@ export function rule(members: Partial<RuleRow> = {}): RuleRow {
     activation: {
       logVersion: 7,
       ruleId,
-      listName: null, mapName: null,
+      listName: null,
+      mapName: null,
       status: "LIVE",
       reasons: [],
       batchId: 2,
@@ -148,7 +149,8 @@ export function version(revision: number, members: Partial<Version> = {}): Versi
     activation: {
       logVersion,
       ruleId: 1,
-      listName: null, mapName: null,
+      listName: null,
+      mapName: null,
       status: "LIVE",
       reasons: [],
       batchId: 2,
@@ -164,7 +166,8 @@ export function approval(id: number, members: Partial<Approval> = {}): Approval 
   return {
     id,
     ruleId: 1,
-    listName: null, mapName: null,
+    listName: null,
+    mapName: null,
     revision: 3,
     action: "state",
     target: "ACTIVE",
