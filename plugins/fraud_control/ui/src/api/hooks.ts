@@ -4,7 +4,7 @@ import { notifyError, notifySuccess } from "../notifications";
 import { type ApiResponse, type CallOptions, get, Problem, queryString } from "./http";
 import { keys } from "./keys";
 import { sinceLastRead } from "./polling";
-import type { Entity, Lists, Me, RuleDetail, RuleNames, Rules, Schema } from "./types";
+import type { Entity, Lists, Maps, Me, RuleDetail, RuleNames, Rules, Schema } from "./types";
 import { useSubmission } from "./useSubmission";
 
 export const meQuery = queryOptions({
@@ -74,6 +74,11 @@ export function useRules() {
 /** All lists by name. */
 export function useLists() {
   return useQuery({ queryKey: keys.lists, queryFn: ({ signal }) => get<Lists>("/lists", signal) });
+}
+
+/** All maps by name. */
+export function useMaps() {
+  return useQuery({ queryKey: keys.maps, queryFn: ({ signal }) => get<Maps>("/maps", signal) });
 }
 
 const NO_NAMES: ReadonlyMap<number, string> = new Map();

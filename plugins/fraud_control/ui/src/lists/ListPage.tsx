@@ -15,7 +15,16 @@ import { PendingApproval } from "../rules/PendingApproval";
 import { ChangeDialog } from "./ChangeDialog";
 import { HistoryPanel } from "./HistoryPanel";
 import { ListStatus } from "./ListStatus";
-import { capital, type CollectionKind, type CollectionRow, kindOf, pathOf, strongestState, typeOf } from "./types";
+import {
+  capital,
+  type CollectionKind,
+  type CollectionRow,
+  exampleOf,
+  kindOf,
+  pathOf,
+  strongestState,
+  typeOf,
+} from "./types";
 import { ValuesPanel } from "./ValuesPanel";
 
 const REFRESH_MS = 10_000;
@@ -81,8 +90,8 @@ function ListView({ list, me }: { list: CollectionRow; me: Me }) {
 function ListSummary({ list }: { list: CollectionRow }) {
   return (
     <>
-      <ListStatus list={list} /> {formatNumber(list.size)} {typeOf(list)} {kindOf(list).content}, changed by {list.updatedBy},{" "}
-      <Timestamp ms={list.updatedAt} />
+      <ListStatus list={list} /> {formatNumber(list.size)} {typeOf(list)} {kindOf(list).content}, changed by{" "}
+      {list.updatedBy}, <Timestamp ms={list.updatedAt} />
       {list.nextExpiry !== null && (
         <>
           . {formatNumber(list.expiring)} expire, the first: <Timestamp ms={list.nextExpiry} />
@@ -99,7 +108,7 @@ function RuleUses({ list }: { list: CollectionRow }) {
       {list.rules.length === 0 ? (
         <p>
           No rules. Use the {kindOf(list).name} in the evaluation condition of a rule:{" "}
-          <span className="code">{kindOf(list).use(list.name)}</span>
+          <span className="code">{exampleOf(list)}</span>
         </p>
       ) : (
         <ul style={{ margin: 0, paddingLeft: "1.1rem" }}>
@@ -134,7 +143,9 @@ function DeleteButton({ list }: { list: CollectionRow }) {
     <Button
       variant="default"
       loading={remove.isPending}
-      onClick={() => (isAsking ? remove.mutate(null, { onSuccess: () => void navigate(`/${kind.plural}`) }) : setIsAsking(true))}
+      onClick={() =>
+        isAsking ? remove.mutate(null, { onSuccess: () => void navigate(`/${kind.plural}`) }) : setIsAsking(true)
+      }
     >
       {isAsking ? "Confirm deletion" : "Delete"}
     </Button>

@@ -15,8 +15,6 @@ export interface CollectionKind {
   /** A line of a change, and a line of a file of several lists or maps. */
   line: string;
   fileLine: string;
-  /** A condition that uses the list or map. */
-  use: (name: string) => string;
 }
 
 export const LIST: CollectionKind = {
@@ -26,7 +24,6 @@ export const LIST: CollectionKind = {
   subtitle: "Lists of values that rules look up",
   line: "Values, one per line",
   fileLine: "name,type,value",
-  use: (name) => `beneficiaryId in list('${name}')`,
 };
 
 export const MAP: CollectionKind = {
@@ -36,8 +33,10 @@ export const MAP: CollectionKind = {
   subtitle: "Values by key that rules read",
   line: "Entries, one key,value per line",
   fileLine: "name,key type,value type,key,value",
-  use: (name) => `paymentAmount > map('${name}', payeeId)`,
 };
+
+/** The function that reads the maps with values of each type. */
+export const MAP_FUNCTIONS = { decimal: "map", string: "map_text" } as const;
 
 const STRONGEST_FIRST: StateName[] = ["ACTIVE", "PAUSE", "SHADOW"];
 
@@ -53,6 +52,14 @@ export function kindOf(row: CollectionRow): CollectionKind {
 /** The type of a list, or the types of a map. */
 export function typeOf(row: CollectionRow): string {
   return "keyType" in row ? `${row.keyType} to ${row.valueType}` : row.type;
+}
+
+/** An example of a condition that looks the list or map up. */
+export function exampleOf(row: CollectionRow): string {
+  if (!("keyType" in row)) return `beneficiaryId in list('${row.name}')`;
+  const key = row.keyType === "long" ? "payeeId" : "paymentType";
+  const lookup = `${MAP_FUNCTIONS[row.valueType]}('${row.name}', ${key})`;
+  return row.valueType === "decimal" ? `paymentAmount > ${lookup}` : `${lookup} = 'high'`;
 }
 
 /** The path of a list or map in the API. */

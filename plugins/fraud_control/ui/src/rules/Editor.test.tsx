@@ -39,6 +39,7 @@ const read = (yaml: string) => parse(yaml) as RuleDocument;
 const server = mockServer(
   http.get(`*${API}/schema`, () => HttpResponse.json(SCHEMA)),
   http.get(`*${API}/lists`, () => HttpResponse.json({ items: [] })),
+  http.get(`*${API}/maps`, () => HttpResponse.json({ items: [] })),
   http.get(`*${API}/rules`, () => {
     reads.push("list");
     return HttpResponse.json({ items: [...rules.values()], next: null });

@@ -19,14 +19,14 @@ import { limitIsExpression } from "../../format";
 import { SEVERITIES } from "../../severity";
 import { CodeEditor } from "./CodeEditor";
 import { BaselineFields } from "./BaselineFields";
-import { filterSuggestions, type KnownList, whenSuggestions } from "./completion";
+import { filterSuggestions, type Lookups, whenSuggestions } from "./completion";
 import { DecimalInput, parseTyped } from "./DecimalInput";
 import { WindowFields } from "./WindowFields";
 
 interface Props {
   document: RuleDocument | null;
   schema: Schema;
-  lists: readonly KnownList[];
+  lookups: Lookups;
   reasons: readonly Reason[];
   /** Remarks that do not prevent a save. */
   warnings?: readonly Reason[];
@@ -41,7 +41,7 @@ const GROUPED = new Set(["long", "string", "decimal", "boolean"]);
 const ID_FIELD = "transactionId";
 
 /** A form for the members of a rule. It works with every text format, and keeps members without a field here. */
-export function RuleForm({ document, schema, lists, reasons, warnings = [], readOnly, change }: Props) {
+export function RuleForm({ document, schema, lookups, reasons, warnings = [], readOnly, change }: Props) {
   const rule = document ?? {};
   const disabled = readOnly || document === null;
   const grouping = rule["groupingKeyNames"];
@@ -186,7 +186,7 @@ export function RuleForm({ document, schema, lists, reasons, warnings = [], read
             label="Limit"
             value={toText(rule["limit"])}
             onChange={(value) => change({ limit: parseTyped(value) })}
-            suggest={(before) => whenSuggestions(schema, lists, before)}
+            suggest={(before) => whenSuggestions(schema, lookups, before)}
             invalid={errorOf("limit") !== null}
             readOnly={disabled}
             oneLine
@@ -223,7 +223,7 @@ export function RuleForm({ document, schema, lists, reasons, warnings = [], read
           label="Evaluated when"
           value={toText(rule["when"])}
           onChange={(value) => change({ when: value || undefined })}
-          suggest={(before) => whenSuggestions(schema, lists, before)}
+          suggest={(before) => whenSuggestions(schema, lookups, before)}
           invalid={errorOf("when") !== null}
           readOnly={disabled}
           oneLine

@@ -2,13 +2,19 @@ import { expect, test } from "vitest";
 import { SCHEMA } from "../../testing/samples";
 import { suggestions, whenSuggestions } from "./completion";
 
-const LISTS = [
-  { name: "mules", type: "long" },
-  { name: "types", type: "string" },
-] as const;
+const LOOKUPS = {
+  lists: [
+    { name: "mules", type: "long" },
+    { name: "types", type: "string" },
+  ],
+  maps: [
+    { name: "limits", keyType: "long", valueType: "decimal" },
+    { name: "regions", keyType: "string", valueType: "string" },
+  ],
+} as const;
 
 const labels = (form: "yaml" | "json" | "line", before: string) =>
-  suggestions(form, before, SCHEMA, LISTS).map((offer) => offer.label);
+  suggestions(form, before, SCHEMA, LOOKUPS).map((offer) => offer.label);
 
 test.each([
   ["yaml", "ruleId: 1\n"],
@@ -54,8 +60,23 @@ test("fields that a rule can aggregate", () => {
   expect(offered).not.toContain("paymentType");
 });
 
-test.each(["limit: coalesce(", "limit: >-\n  2 * ("])("fields, functions and lists in a limit after %j", (before) => {
-  expect(labels("yaml", before)).toEqual(expect.arrayContaining(["paymentAmount", "hour(", "list('mules')"]));
+test.each(["limit: coalesce(", "limit: >-\n  2 * ("])(
+  "fields, functions, lists and maps in a limit after %j",
+  (before) => {
+    expect(labels("yaml", before)).toEqual(
+      expect.arrayContaining(["paymentAmount", "hour(", "list('mules')", "map('limits', ", "map_text('regions', "]),
+    );
+  },
+);
+
+test.each([
+  ["yaml", "limit: map('", ["limits"]],
+  ["yaml", "limit: coalesce(map( 'li", ["limits"]],
+  ["yaml", "when: MAP_TEXT('", ["regions"]],
+  ["yaml", "when: >-\n  payeeId in list('mules')\n  and map_text('", ["regions"]],
+  ["json", '{\n  "limit": "map(\'', ["limits"]],
+] as const)("the names of the maps that the function reads in %s after %j", (form, before, names) => {
+  expect(labels(form, before)).toEqual(names);
 });
 
 test("other completions", () => {
@@ -100,8 +121,9 @@ test("the known values inside the quotes of a value in `when`", () => {
   expect(labels("yaml", "when: paymentType in list('types') and paymentType = '")).toEqual(["CSH", "CRD"]);
 });
 
-test("a filter cannot look up lists", () => {
+test("a filter cannot look up lists or maps", () => {
   expect(labels("yaml", "filter: ")).not.toContain("list('mules')");
+  expect(labels("yaml", "filter: ")).not.toContain("map('limits', ");
   expect(labels("yaml", "filter: >-\n  paymentAmount > 5\n  ")).toContain("is null");
   expect(labels("yaml", "baseline:\n  filter: ")).not.toContain("list('mules')");
 });
@@ -110,10 +132,12 @@ test("members after a predicate of several lines", () => {
   expect(labels("yaml", "when: >-\n  paymentAmount > 500\n")).toEqual(SCHEMA.members);
 });
 
-test("the field `when` of the form offers the lists with their types", () => {
-  expect(whenSuggestions(SCHEMA, LISTS, "payeeId in ")).toContainEqual({
-    label: "list('mules')",
-    detail: "list of long",
-  });
-  expect(whenSuggestions(SCHEMA, [], "payeeId in list('")).toEqual([]);
+test("the field `when` of the form offers the lists and maps with their types", () => {
+  expect(whenSuggestions(SCHEMA, LOOKUPS, "payeeId in ")).toEqual(
+    expect.arrayContaining([
+      { label: "list('mules')", detail: "list of long" },
+      { label: "map('limits', ", detail: "map of long to decimal" },
+    ]),
+  );
+  expect(whenSuggestions(SCHEMA, { lists: [], maps: [] }, "payeeId in list('")).toEqual([]);
 });

@@ -1,5 +1,6 @@
-import type { ListRow, Schema } from "../../api/types";
+import type { ListRow, MapRow, Schema } from "../../api/types";
 import { CALENDARS, TIME_ZONES } from "../../calendar";
+import { MAP_FUNCTIONS } from "../../lists/types";
 import { SEVERITIES } from "../../severity";
 import type { TextFormat } from "./draft";
 
@@ -8,8 +9,11 @@ export interface Suggestion {
   detail: string;
 }
 
-/** A list that a rule can look up. */
-export type KnownList = Pick<ListRow, "name" | "type">;
+/** The lists and maps that a rule can look up. */
+export interface Lookups {
+  lists: readonly Pick<ListRow, "name" | "type">[];
+  maps: readonly Pick<MapRow, "name" | "keyType" | "valueType">[];
+}
 
 const FIELD_MEMBERS = new Set(["groupingKeyNames", "unique", "aggregateFieldName"]);
 const NUMBERS = new Set(["long", "decimal"]);
@@ -32,32 +36,43 @@ const IN_FOLDED_PREDICATE =
 /** Text that ends inside the name of a list: the field or the end of an expression, and the begun name. */
 const IN_LIST_NAME = /(\w+|\))\s+(?:not\s+)?in\s+list\s*\(\s*'[^']*$/iu;
 
+/** Text that ends inside the name of a map: the function. */
+const IN_MAP_NAME = /\b(map|map_text)\s*\(\s*'[^']*$/iu;
+
 /** The completions at the end of `before`, the text from the start of the rule to the cursor. */
-export function suggestions(
-  form: TextFormat,
-  before: string,
-  schema: Schema,
-  lists: readonly KnownList[] = [],
-): Suggestion[] {
-  return form === "line" ? lineSuggestions(before, schema) : documentSuggestions(before, schema, lists);
+export function suggestions(form: TextFormat, before: string, schema: Schema, lookups: Lookups): Suggestion[] {
+  return form === "line" ? lineSuggestions(before, schema) : documentSuggestions(before, schema, lookups);
 }
 
-/** The completions inside `when` or `limit` after `before`: those of a filter, and the lists. */
-export function whenSuggestions(schema: Schema, lists: readonly KnownList[], before: string): Suggestion[] {
+/** The completions inside `when` or `limit` after `before`: those of a filter, the lists and the maps. */
+export function whenSuggestions(schema: Schema, { lists, maps }: Lookups, before: string): Suggestion[] {
   const field = IN_LIST_NAME.exec(before)?.[1];
-  if (field !== undefined) return fittingLists(schema, lists, field).map(({ name, type }) => listed(name, type));
+  if (field !== undefined) return fittingLists(schema, lists, field).map((each) => listed(each.name, each));
+  const reader = IN_MAP_NAME.exec(before)?.[1]?.toLowerCase();
+  if (reader !== undefined) {
+    return maps.filter((each) => MAP_FUNCTIONS[each.valueType] === reader).map((each) => mapped(each.name, each));
+  }
   const offered = filterSuggestions(schema, before);
   const isQuoted = offered.every(({ label }) => !KEYWORDS.includes(label));
-  return isQuoted ? offered : [...offered, ...lists.map(({ name, type }) => listed(`list('${name}')`, type))];
+  if (isQuoted) return offered;
+  return [
+    ...offered,
+    ...lists.map((each) => listed(`list('${each.name}')`, each)),
+    ...maps.map((each) => mapped(`${MAP_FUNCTIONS[each.valueType]}('${each.name}', `, each)),
+  ];
 }
 
 /** The lists with values of the type of the field; all lists for an expression. */
-function fittingLists(schema: Schema, lists: readonly KnownList[], name: string): readonly KnownList[] {
+function fittingLists(schema: Schema, lists: Lookups["lists"], name: string): Lookups["lists"] {
   const field = schema.fields.find((each) => each.name === name || each.aliases.includes(name));
   return field === undefined ? lists : lists.filter(({ type }) => type === field.type);
 }
 
-const listed = (label: string, type: string) => ({ label, detail: `list of ${type}` });
+const listed = (label: string, { type }: Lookups["lists"][number]) => ({ label, detail: `list of ${type}` });
+const mapped = (label: string, { keyType, valueType }: Lookups["maps"][number]) => ({
+  label,
+  detail: `map of ${keyType} to ${valueType}`,
+});
 
 /** The completions inside a filter after `before`. Inside quotes, these are the known values of the fields. */
 export function filterSuggestions(schema: Schema, before: string): Suggestion[] {
@@ -79,10 +94,10 @@ function lineSuggestions(before: string, schema: Schema): Suggestion[] {
   return position === 6 ? operators(schema) : [];
 }
 
-function documentSuggestions(before: string, schema: Schema, lists: readonly KnownList[]): Suggestion[] {
+function documentSuggestions(before: string, schema: Schema, lookups: Lookups): Suggestion[] {
   const line = before.slice(before.lastIndexOf("\n") + 1);
   const member = /^[\s{,]*"?(\w+)"?\s*:/u.exec(line)?.[1] ?? IN_FOLDED_PREDICATE.exec(before)?.[2];
-  if (member !== undefined) return valueSuggestions(member, schema, lists, before);
+  if (member !== undefined) return valueSuggestions(member, schema, lookups, before);
   if (/^\s*-\s/u.test(line) || /^\s*"\w*$/u.test(line)) {
     // The cursor is in a list item, which belongs to the last member that opened a list.
     const listMember = /(\w+)"?\s*:\s*\[?\s*(?:\n\s*(?:-\s*)?["\w]*,?\s*)*$/u.exec(before)?.[1];
@@ -93,11 +108,11 @@ function documentSuggestions(before: string, schema: Schema, lists: readonly Kno
   return members.map((label) => ({ label, detail: "rule field" }));
 }
 
-function valueSuggestions(member: string, schema: Schema, lists: readonly KnownList[], before: string): Suggestion[] {
+function valueSuggestions(member: string, schema: Schema, lookups: Lookups, before: string): Suggestion[] {
   if (member === "aggregateFieldName") return fields(schema, ({ type }) => NUMBERS.has(type));
   if (FIELD_MEMBERS.has(member)) return fields(schema);
   if (member === "filter") return filterSuggestions(schema, before);
-  if (member === "when" || member === "limit") return whenSuggestions(schema, lists, before);
+  if (member === "when" || member === "limit") return whenSuggestions(schema, lookups, before);
   if (member === "aggregatorFunctionType") return aggregators(schema);
   if (member === "limitOperatorType") return operators(schema);
   if (member === "action") return schema.actions.map((label) => ({ label, detail: "action" }));
