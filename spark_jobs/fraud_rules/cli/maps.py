@@ -7,33 +7,9 @@ from typing import Annotated
 
 import typer
 
-from fraud_rules.cli.collection_changes import (
-    RequestedChange,
-    collection_path,
-    export_file,
-    known_collection,
-    make_change,
-    read_log,
-    save_files,
-)
-from fraud_rules.cli.configured import load_context
-from fraud_rules.cli.display import collection_tables as show
-from fraud_rules.cli.display.api_answers import format_time, print_table, write_file
-from fraud_rules.cli.display.output import print_json
-from fraud_rules.cli.options import (
-    AsJson,
-    Comment,
-    Direct,
-    DryRun,
-    Kafka,
-    Output,
-    Url,
-    Wait,
-    command_group,
-    control_plane,
-)
-from fraud_rules.codec.rules.collections.lines import content_lines, fields_of
-from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.cli.collection_changes import RequestedChange, make_change
+from fraud_rules.cli.collection_commands import add_shared_commands
+from fraud_rules.cli.options import AsJson, Comment, Direct, Kafka, Url, Wait, command_group
 from fraud_rules.model.collection_history import CollectionType
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 from fraud_rules.model.value_map import MapType, MapValueType
@@ -128,112 +104,7 @@ def remove(
     make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
 
-@app.command()
-def delete(
-    name: Name,
-    kafka: Kafka,
-    url: Url = None,
-    direct: Direct = False,
-    comment: Comment = "",
-    wait: Wait = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Delete a map. The command fails while a rule names the map.
-
-    \b
-    Examples:
-      fraud maps delete limits
-    """
-    change = RequestedChange(ListOperation.DELETE, name, kind=CollectionKind.MAP)
-    make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
-
-
-@app.command()
-def save(
-    paths: Annotated[list[Path], typer.Argument(help="Files of maps, or their folders.", show_default=False)],
-    kafka: Kafka,
-    url: Url = None,
-    direct: Direct = False,
-    comment: Comment = "",
-    dry_run: DryRun = False,
-    wait: Wait = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Give maps the entries of files: seed files, or exports. Maps that no file names stay as they are.
-
-    The command saves nothing of a file with a fault. With --direct, it writes nothing if any file is invalid, or if the
-    rule log would reject a change.
-
-    \b
-    Examples:
-      fraud maps save maps.yaml --dry-run
-      fraud maps save config/maps --direct
-    """
-    save_files(CollectionKind.MAP, paths, kafka, url, comment, wait, direct=direct, dry_run=dry_run, as_json=as_json)
-
-
-@app.command()
-def export(
-    kafka: Kafka,
-    url: Url = None,
-    direct: Direct = False,
-    form: Annotated[RuleFormat, typer.Option("--format", help="Format of the file.")] = RuleFormat.YAML,
-    output: Output = None,
-) -> None:
-    """Write all maps to a file that `fraud maps save` accepts.
-
-    \b
-    Examples:
-      fraud maps export > maps.yaml
-    """
-    export_file(CollectionKind.MAP, kafka, url, form, output, direct=direct)
-
-
-@app.command(name="show")
-def show_map(name: Name, kafka: Kafka, url: Url = None, direct: Direct = False, as_json: AsJson = False) -> None:
-    """Print the entries of a map, one key,value per line.
-
-    \b
-    Examples:
-      fraud maps show limits > limits.csv
-    """
-    client = control_plane(url, direct=direct)
-    if client is None:
-        log = read_log(load_context(), kafka)
-        rules = log.rules_naming(CollectionKind.MAP).get(name, ())
-        show.print_collection(known_collection(log, CollectionKind.MAP, name), rules, as_json)
-        return
-    path = collection_path(CollectionKind.MAP, name)
-    content = client.text(f"{path}/export")
-    if not as_json:
-        write_file(content, None)
-        return
-    entries = dict(fields_of(line) for _, line in content_lines(content.decode()))
-    print_json({**client.get(path), "entries": entries})
-
-
-@app.command(name="list")
-def list_maps(kafka: Kafka, url: Url = None, direct: Direct = False, as_json: AsJson = False) -> None:
-    """List the maps: types, number of entries, revision or version, and the rules that name them.
-
-    \b
-    Examples:
-      fraud maps list
-    """
-    client = control_plane(url, direct=direct)
-    if client is None:
-        show.print_collections(CollectionKind.MAP, read_log(load_context(), kafka), as_json)
-        return
-    found = client.get("/maps")["items"]
-    if as_json:
-        print_json(found)
-        return
-    rows = (
-        (each["name"], f"{each['keyType']} to {each['valueType']}", f"{each['size']:,}", each["revision"],
-         format_time(each["updatedAt"]), ", ".join(str(rule["ruleId"]) for rule in each["rules"]))
-        for each in found
-    )  # fmt: skip
-    print_table(("map", "types", "entries", "revision", "changed", "rules"), rows, "there are no maps")
+add_shared_commands(app, CollectionKind.MAP)
 
 
 def _type_of(key_type: ListType | None, value_type: MapValueType | None) -> CollectionType | None:

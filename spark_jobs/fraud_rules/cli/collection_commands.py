@@ -1,0 +1,148 @@
+"""The commands that `fraud lists` and `fraud maps` share: those without values or entries as arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from fraud_rules.cli.collection_changes import (
+    RequestedChange,
+    collection_path,
+    export_file,
+    known_collection,
+    make_change,
+    read_log,
+    save_files,
+)
+from fraud_rules.cli.configured import load_context
+from fraud_rules.cli.display.api_answers import format_time, print_table, write_file
+from fraud_rules.cli.display.collection_tables import MEMBERS, print_collection, print_collections
+from fraud_rules.cli.display.output import print_json
+from fraud_rules.cli.options import AsJson, Comment, Direct, DryRun, Kafka, Output, Url, Wait, control_plane
+from fraud_rules.codec.rules.collections.files import parse_values
+from fraud_rules.codec.rules.collections.lines import content_lines, fields_of
+from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
+
+__all__ = ["add_shared_commands"]
+
+_LINES: Final = {
+    CollectionKind.LIST: "the values of a list, one",
+    CollectionKind.MAP: "the entries of a map, one key,value",
+}
+_FILES: Final = {CollectionKind.LIST: "mules > mules.txt", CollectionKind.MAP: "limits > limits.csv"}
+
+
+def add_shared_commands(app: typer.Typer, kind: CollectionKind) -> None:
+    """Add the commands delete, save, export, show and list of a kind to its group."""
+    example = _FILES[kind].split(" ", 1)[0]
+    name_argument = typer.Argument(help=f"Name of the {kind}.", show_default=False)
+    paths_argument = typer.Argument(help=f"Files of {kind}s, or their folders.", show_default=False)
+
+    def command(name: str, text: str, *examples: str) -> Any:
+        shown = "".join(f"\n  fraud {kind}s {name} {each}".rstrip() for each in examples)
+        return app.command(name, help=f"{text}\n\n\b\nExamples:{shown}")
+
+    @command("delete", f"Delete a {kind}. The command fails while a rule names the {kind}.", example)
+    def delete(
+        kafka: Kafka,
+        name: str = name_argument,
+        url: Url = None,
+        direct: Direct = False,
+        comment: Comment = "",
+        wait: Wait = 0,
+        as_json: AsJson = False,
+    ) -> None:
+        change = RequestedChange(ListOperation.DELETE, name, kind=kind)
+        make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
+
+    @command(
+        "save",
+        f"Give {kind}s the {MEMBERS[kind]} of files: seed files, or exports. {kind.value.title()}s that no file names"
+        " stay as they are.\n\nThe command saves nothing of a file with a fault. With --direct, it writes nothing if"
+        " any file is invalid, or if the rule log would reject a change.",
+        f"{kind}s.yaml --dry-run",
+        f"config/{kind}s --direct",
+    )
+    def save(
+        kafka: Kafka,
+        paths: list[Path] = paths_argument,
+        url: Url = None,
+        direct: Direct = False,
+        comment: Comment = "",
+        dry_run: DryRun = False,
+        wait: Wait = 0,
+        as_json: AsJson = False,
+    ) -> None:
+        save_files(kind, paths, kafka, url, comment, wait, direct=direct, dry_run=dry_run, as_json=as_json)
+
+    @command("export", f"Write all {kind}s to a file that `fraud {kind}s save` accepts.", f"> {kind}s.yaml")
+    def export(
+        kafka: Kafka,
+        url: Url = None,
+        direct: Direct = False,
+        form: RuleFormat = typer.Option(RuleFormat.YAML, "--format", help="Format of the file."),
+        output: Output = None,
+    ) -> None:
+        export_file(kind, kafka, url, form, output, direct=direct)
+
+    @command("show", f"Print {_LINES[kind]} per line.", _FILES[kind], f"{example} --json | jq .{MEMBERS[kind]}")
+    def show(
+        kafka: Kafka, name: str = name_argument, url: Url = None, direct: Direct = False, as_json: AsJson = False
+    ) -> None:
+        _show(kind, name, kafka, url, direct=direct, as_json=as_json)
+
+    @command(
+        "list",
+        f"List the {kind}s: type, number of {MEMBERS[kind]}, revision or version, and the rules that name them.",
+        "",
+        "--json",
+    )
+    def list_all(kafka: Kafka, url: Url = None, direct: Direct = False, as_json: AsJson = False) -> None:
+        _list(kind, kafka, url, direct=direct, as_json=as_json)
+
+
+def _show(kind: CollectionKind, name: str, kafka: Kafka, url: str | None, *, direct: bool, as_json: bool) -> None:
+    client = control_plane(url, direct=direct)
+    if client is None:
+        log = read_log(load_context(), kafka)
+        print_collection(known_collection(log, kind, name), log.rules_naming(kind).get(name, ()), as_json)
+        return
+    path = collection_path(kind, name)
+    content = client.text(f"{path}/export")
+    if not as_json:
+        write_file(content, None)
+        return
+    found = client.get(path)
+    print_json({**found, MEMBERS[kind]: _members(kind, found, content.decode())})
+
+
+def _members(kind: CollectionKind, found: Mapping[str, Any], content: str) -> object:
+    """The values or entries of a downloaded file."""
+    if kind is CollectionKind.LIST:
+        return parse_values(content.splitlines(), ListType(found["type"]))
+    return dict(fields_of(line) for _, line in content_lines(content))
+
+
+def _list(kind: CollectionKind, kafka: Kafka, url: str | None, *, direct: bool, as_json: bool) -> None:
+    client = control_plane(url, direct=direct)
+    if client is None:
+        print_collections(kind, read_log(load_context(), kafka), as_json)
+        return
+    found = client.get(f"/{kind}s")["items"]
+    if as_json:
+        print_json(found)
+        return
+    rows = (
+        (each["name"], _type_text(kind, each), f"{each['size']:,}", each["revision"], format_time(each["updatedAt"]),
+         ", ".join(str(rule["ruleId"]) for rule in each["rules"]))
+        for each in found
+    )  # fmt: skip
+    print_table((kind.value, "type", MEMBERS[kind], "revision", "changed", "rules"), rows, f"there are no {kind}s")
+
+
+def _type_text(kind: CollectionKind, row: Mapping[str, Any]) -> str:
+    return str(row["type"]) if kind is CollectionKind.LIST else f"{row['keyType']} to {row['valueType']}"
