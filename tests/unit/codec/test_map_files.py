@@ -15,9 +15,11 @@ from fraud_rules.codec.rules.collections.files import (
     RejectedCollection,
     SeedCollection,
     export_collections,
+    parse_entries,
     read_collections,
     read_seeds,
 )
+from fraud_rules.codec.rules.collections.lines import content_lines, entry_line
 from fraud_rules.codec.rules.collections.plan import plan_set
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.errors import InputInvalid, RuleUnknown
@@ -57,6 +59,12 @@ def test_an_export_reads_back_as_the_same_maps(
         ("limits", NUMBERS, numbers),
         ("regions", STRINGS, texts),
     ]
+
+
+def test_the_lines_of_one_map_read_back_as_its_entries() -> None:
+    texts: dict[str, MapValue] = {"#7": "# a", " x": "b ", "": ",", 'a"b': "c"}
+    lines = content_lines("".join(f"{entry_line(key, value)}\n" for key, value in texts.items()))
+    assert parse_entries(list(lines), STRINGS, LIMITS, keys_only=False) == texts
 
 
 def test_a_seed_file_has_numbers_as_people_write_them(tmp_path: Path) -> None:

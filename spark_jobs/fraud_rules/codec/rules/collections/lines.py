@@ -1,8 +1,8 @@
 """The text form of lists and maps: one member per line. Pure.
 
 A list has lines as `mules,long,1001`, a map as `limits,long,decimal,7,250`. A line without a member, `mules,long`, is
-a collection without any. A value is quoted as in CSV if it contains a comma, a quote, or spaces at an end. Blank lines
-and lines from `#` on do not count.
+a collection without any. A value is quoted as in CSV if it contains a comma, a quote, or spaces at an end, or begins
+with `#`. Blank lines and lines from `#` on do not count.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _NAME: Final = re.compile(COLLECTION_NAME, re.ASCII)
 _TYPES: Final = {each.value: each for each in ListType}
 _VALUE_TYPES: Final = {each.value: each for each in MapValueType}
-_QUOTED: Final = re.compile(r'[",]|^\s|\s$|^$')
+_QUOTED: Final = re.compile(r'[",]|^[\s#]|\s$|^$')
 _MAX_REASONS: Final = 20
 _FORMS: Final = {CollectionKind.LIST: "name,type,value", CollectionKind.MAP: "name,key type,value type,key,value"}
 _HEADS: Final = {CollectionKind.LIST: 2, CollectionKind.MAP: 3}
