@@ -56,30 +56,31 @@ def input_of_lines(
     return CollectionInput(operation, (), of_type, expires_at_ms, lines, entries)
 
 
-def check_size(given: CollectionInput, most_bytes: int) -> None:
+def check_size(entered: CollectionInput, most_bytes: int) -> None:
     """Raise Invalid if the values of a change have too many bytes."""
-    size = sum(len(text) + 1 for text in (*given.values, *(text for entry in given.entries for text in entry)))
+    size = sum(len(text) + 1 for text in (*entered.values, *(text for entry in entered.entries for text in entry)))
     if size > most_bytes:
-        raise Invalid([Reason("values", f"have {size} bytes, at most {most_bytes} are allowed: send several changes")])
+        member = "entries" if entered.entries else "values"
+        raise Invalid([Reason(member, f"have {size} bytes, at most {most_bytes} are allowed: send several changes")])
 
 
 def collection_change(
-    item: ItemName, given: CollectionInput, of_type: CollectionType | None, source: str, limits: RuleLimits
+    item: ItemName, entered: CollectionInput, of_type: CollectionType | None, source: str, limits: RuleLimits
 ) -> CollectionChange:
     """Build a change of any length from texts. Repeated values count once. Raises Invalid with all reasons."""
     content: dict[str, Any] = {}
-    if given.operation is not ListOperation.DELETE:
+    if entered.operation is not ListOperation.DELETE:
         if item.collection_kind is CollectionKind.LIST:
             assert not isinstance(of_type, MapType)
-            content = {"values": list(dict.fromkeys(as_value(text, of_type) for text in given.values))}
-        elif given.operation is ListOperation.REMOVE:
-            content = {"keys": list(dict.fromkeys(given.values))}
+            content = {"values": list(dict.fromkeys(as_value(text, of_type) for text in entered.values))}
+        elif entered.operation is ListOperation.REMOVE:
+            content = {"keys": list(dict.fromkeys(entered.values))}
         else:
-            content = {"entries": dict(given.entries)}
+            content = {"entries": dict(entered.entries)}
     try:
-        return _change(item, given.operation, of_type, content, source, limits)
+        return _change(item, entered.operation, of_type, content, source, limits)
     except RuleRejected as rejected:
-        raise Invalid(_by_line(rejected.reasons, given, of_type, limits)) from rejected
+        raise Invalid(_by_line(rejected.reasons, entered, of_type, limits)) from rejected
 
 
 def change_of_seed(seed: SeedCollection, source: str, limits: RuleLimits) -> CollectionChange:
@@ -118,13 +119,13 @@ def _faults_of_lines(
 
 
 def _by_line(
-    reasons: Sequence[Reason], given: CollectionInput, of_type: CollectionType | None, limits: RuleLimits
+    reasons: Sequence[Reason], entered: CollectionInput, of_type: CollectionType | None, limits: RuleLimits
 ) -> Sequence[Reason]:
     """Name the faults of values by their lines, if the values are from a text."""
-    if not given.lines or of_type is None:
+    if not entered.lines or of_type is None:
         return reasons
-    members = given.entries or tuple((text,) for text in given.values)
-    placed = zip(given.lines, members, strict=True)
+    members: Sequence[Sequence[str]] = entered.entries or [(text,) for text in entered.values]
+    placed = zip(entered.lines, members, strict=True)
     faults = [(line, fault) for line, fields in placed if (fault := _fault(fields, of_type, limits))]
     return [*(each for each in reasons if each.field not in _CONTENT), *line_reasons(faults)] if faults else reasons
 

@@ -41,13 +41,24 @@ def check_foreign_change(work: UnitOfWork, change: CollectionChange, version: in
     item = item_of(change)
     of_type = work.collections.type_before(item, version)
     faults = _faults(work, change, of_type)
-    head = work.head(item)
-    size = change.count_bound() + (0 if head is None else summary_of(head).size)
-    if not faults and (size > change.most_members or isinstance(change, MapChange)):
+    if not faults and _may_be_too_large(work, change):
         known = work.contents.published(work.session, item)
         faults = _size_faults(change, of_type, known, lambda: _published_bytes_of_other_maps(work, change.name))
     if faults:
         raise RuleRejected(faults, list_name=item.list_name, map_name=item.map_name)
+
+
+def _may_be_too_large(work: UnitOfWork, change: CollectionChange) -> bool:
+    """Whether a bound on the size after a change is above a limit, so that the content must be read."""
+    item = item_of(change)
+    head = work.head(item)
+    known = None if head is None else summary_of(head)
+    if change.count_bound() + (0 if known is None else known.size) > change.most_members:
+        return True
+    if not isinstance(change, MapChange):
+        return False
+    before = work.collections.bytes_of_other_maps(item) + (0 if known is None else known.entry_bytes)
+    return before + change.bytes_bound() > change.limits.max_map_bytes
 
 
 def _published_bytes_of_other_maps(work: UnitOfWork, name: str) -> int:

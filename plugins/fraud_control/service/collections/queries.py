@@ -202,9 +202,11 @@ def _row(
     requests: Mapping[int | None, Approval],
 ) -> StoredCollection:
     of_type, (expiring, next_expiry_ms) = type_of_head(head), expiries.get(head.item_key, (0, None))
-    stored: Callable[..., StoredCollection] = partial(StoredList, type=of_type)
+    stored: Callable[..., StoredCollection]
     if isinstance(of_type, MapType):
         stored = partial(StoredMap, key_type=of_type.key, value_type=of_type.value)
+    else:
+        stored = partial(StoredList, type=of_type)
     return stored(
         name=head.item_key,
         size=summary_of(head).size,

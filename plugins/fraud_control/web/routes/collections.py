@@ -157,7 +157,7 @@ def export_one(plane: CurrentPlane, kind: Kind, name: Name) -> Response:
 @routes.post("/maps/{name}/preview", name="preview_map_change", **_DIFF)
 def preview_change(plane: CurrentPlane, kind: Kind, name: Name, body: schemas.CollectionPreviewRequest) -> Response:
     """Show the values or entries that a change would add and remove. This saves nothing."""
-    given = _given(kind, body.operation, body)
+    given = _input(kind, body.operation, body)
     return answer(queries.preview(plane.store, ItemName.of_collection((kind, name)), given))
 
 
@@ -186,7 +186,7 @@ def change_one(
     item = ItemName.of_collection((kind, name))
     whole = body.operation in (ListOperation.SET, ListOperation.DELETE)
     revision = revision_read(if_match) if whole or if_match is not None else None
-    given = _given(kind, body.operation, body, expires_at_ms=body.expires_at)
+    given = _input(kind, body.operation, body, expires_at_ms=body.expires_at)
     parsed = parse_change(plane.store, actor, item, given)
     with plane.store.change(actor, body.comment) as work:
         if transitions.change(work, actor, parsed, revision, body.comment).deleted:
@@ -250,7 +250,7 @@ def _created(
     body: schemas.CreateListRequest | schemas.CreateMapRequest,
     of_type: CollectionType,
 ) -> Response:
-    given = _given(item.collection_kind, ListOperation.SET, body, of_type, body.expires_at)
+    given = _input(item.collection_kind, ListOperation.SET, body, of_type, body.expires_at)
     made = parse_new(plane.store, actor, item, given)
     with plane.store.change(actor, body.comment) as work:
         transitions.create(work, actor, made, body.comment)
@@ -267,7 +267,7 @@ def _detail(plane: CurrentPlane, item: ItemName, found: StoredCollection, status
     return answer(_row(plane, item.collection_kind, found), status, {"ETag": f'"{found.revision}"'})
 
 
-def _given(
+def _input(
     kind: CollectionKind,
     operation: ListOperation,
     body: schemas.ContentRequest,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -27,6 +29,7 @@ from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, REASON, R
 
 SET, ADD, REMOVE, DELETE = ListOperation
 NUMBERS = MapType(ListType.LONG, MapValueType.DECIMAL)
+TEXTS = MapType(ListType.STRING, MapValueType.STRING)
 
 
 @pytest.fixture
@@ -227,16 +230,56 @@ def test_pasted_lines_are_entries_and_their_faults_name_the_lines(scene: Scene) 
     assert [each.field for each in invalid.value.reasons] == ["line 1", "line 2"]
 
 
+@pytest.mark.parametrize(
+    ("of_type", "key", "value", "says"),
+    [
+        (NUMBERS, "1.5", "1", "must be a whole number from"),
+        (NUMBERS, "9223372036854775808", "1", "must be a whole number from"),
+        (NUMBERS, "7", "many", "must be a number with at most 12 digits before and 6 after the point"),
+        (NUMBERS, "7", "1000000000000", "must be a number with at most 12 digits before and 6 after the point"),
+        (NUMBERS, "7", "0.0000001", "must be a number with at most 12 digits before and 6 after the point"),
+        (TEXTS, "k" * 257, "low", "at most 256"),
+        (TEXTS, "de", "v" * 257, "at most 256"),
+    ],
+)
+def test_a_wrong_entry_is_refused_with_its_reason(
+    scene: Scene, of_type: MapType, key: str, value: str, says: str
+) -> None:
+    given = CollectionInput(SET, type=of_type, entries=(("1", "1"), (key, value)))
+    with pytest.raises(Invalid, match=says):
+        scene.service.maps.create(ANN, "limits", given)
+    assert scene.service.maps.rows() == ()
+
+
+@contextmanager
+def all_maps_within(scene: Scene, size: int) -> Iterator[None]:
+    limits = scene.store.reader.limits
+    object.__setattr__(limits, "max_map_bytes", size)
+    try:
+        yield
+    finally:
+        object.__setattr__(limits, "max_map_bytes", type(limits)().max_map_bytes)
+
+
 def test_all_maps_together_have_a_size_limit(scene: Scene) -> None:
     create(scene, k7="1")
-    limits = scene.store.reader.limits
-    object.__setattr__(limits, "max_map_bytes", 40)
-    try:
+    with all_maps_within(scene, 40):
         create(scene, name="others", k7="1")
         with pytest.raises(Invalid, match="all maps would have 48 bytes, at most 40 are allowed"):
             scene.service.maps.change(ANN, "others", None, entries(ADD, k8="1"))
-    finally:
-        object.__setattr__(limits, "max_map_bytes", type(limits)().max_map_bytes)
+
+
+def test_records_of_other_writers_obey_the_size_limit(scene: Scene, log: MemoryLog) -> None:
+    write(log, "SET", keyType="long", valueType="decimal", entries={"7": "250"})
+    log.apply_record()
+    with all_maps_within(scene, 24):
+        write(log, "ADD", entries={"8": "1"})
+        write(log, "ADD", entries={"7": "3"})
+        log.apply_record()
+        log.apply_record()
+    assert shown(scene) == {"7": "3"}
+    actions = [each.action for each in scene.service.audit_rows(AuditFilter(map_name="limits")).items]
+    assert actions == ["log.map_add", "mirror.refused", "log.map_set"]
 
 
 def test_values_of_another_writer_are_unapproved_unless_a_seed_file_has_them(scene: Scene, log: MemoryLog) -> None:
