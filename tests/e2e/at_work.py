@@ -1,4 +1,4 @@
-"""Data for the pages: rules in several states, a list, alerts, a pending request and an unreadable record."""
+"""Data for the pages: rules in several states, a list, a map, alerts, a pending request and an unreadable record."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from tests.support.waiting import until
 def put_to_work(running: World) -> int:
     """Create all data. Return the id of a live rule that has fired."""
     made = running.ask("POST", "/lists", "ann", json={"name": "mules", "type": "long", "values": ["9150", "9151"]})
+    assert made.status_code == 201, made.text
+    limits = {"name": "limits", "keyType": "long", "valueType": "decimal", "entries": {"9150": "250", "9151": "99.5"}}
+    made = running.ask("POST", "/maps", "ann", json=limits)
     assert made.status_code == 201, made.text
     rapid = running.rule(RAPID, "SHADOW")
     asked = running.rule(VELOCITY, "SHADOW")
