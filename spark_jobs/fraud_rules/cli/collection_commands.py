@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import typer
 
@@ -29,6 +29,8 @@ from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 
 __all__ = ["add_shared_commands"]
 
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
 _LINES: Final = {
     CollectionKind.LIST: "the values of a list, one",
     CollectionKind.MAP: "the entries of a map, one key,value",
@@ -42,7 +44,7 @@ def add_shared_commands(app: typer.Typer, kind: CollectionKind) -> None:
     name_argument = typer.Argument(help=f"Name of the {kind}.", show_default=False)
     paths_argument = typer.Argument(help=f"Files of {kind}s, or their folders.", show_default=False)
 
-    def command(name: str, text: str, *examples: str) -> Any:
+    def command(name: str, text: str, *examples: str) -> Callable[[_Command], _Command]:
         shown = "".join(f"\n  fraud {kind}s {name} {each}".rstrip() for each in examples)
         return app.command(name, help=f"{text}\n\n\b\nExamples:{shown}")
 
