@@ -53,6 +53,7 @@ __all__ = [
     "RuleChanged",
     "RuleInput",
     "RuleWithForms",
+    "SampleValue",
     "ShadowFigures",
     "Snooze",
     "StoredRule",
@@ -229,6 +230,14 @@ class Validation(ReadModel):
     text: str | None
     says: str | None
     changes: list[Change]
+
+
+class SampleValue(ReadModel):
+    """The value of an expression for a payment as text, null if the expression is null. With `reasons` it has none."""
+
+    value: str | None
+    reasons: list[ProblemReason]
+    payment: str = Field(description="The payment as JSON, or as the client sent it.")
 
 
 class Revision(ReadModel):

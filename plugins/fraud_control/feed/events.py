@@ -50,6 +50,10 @@ class _Trigger(msgspec.Struct, rename="camel"):
     transaction_id: _Id | str
 
 
+class _Payment(msgspec.Struct, rename="camel"):
+    triggering_event: msgspec.Raw
+
+
 class _Violated(msgspec.Struct, frozen=True):
     severity: str | None = None
 
@@ -129,6 +133,12 @@ class FeedAlert:
     def with_snooze(self, snoozing: Snoozing) -> FeedAlert:
         """Return the alert with `snoozed` set to the snoozes in force."""
         return replace(self, snoozed=snoozing.covers(self.facts.rule_id, self.facts.key))
+
+    @property
+    def payment(self) -> str:
+        """The payment that fired, as JSON on several lines."""
+        event = bytes(_payment(self.json).triggering_event)
+        return msgspec.json.format(event, indent=2).decode()
 
     @property
     def size(self) -> int:
@@ -221,6 +231,7 @@ class FeedQuarantine:
 Event: TypeAlias = FeedAlert | FeedCorrection | FeedOperation | FeedRuleChange
 
 _violated = msgspec.json.Decoder(_Violated).decode
+_payment = msgspec.json.Decoder(_Payment).decode
 _alert = msgspec.json.Decoder(AlertFacts, float_hook=Decimal).decode
 _correction = msgspec.json.Decoder(_Correction).decode
 _late = msgspec.json.Decoder(_Late, float_hook=Decimal).decode

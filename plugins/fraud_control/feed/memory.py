@@ -143,6 +143,12 @@ class FeedMemory:
         with self._lock:
             return self._by_id.get(alert_id)
 
+    def newest_payment(self) -> str | None:
+        """The payment of the newest alert, as JSON; None without an alert."""
+        with self._lock:
+            newest = self._alerts[-1] if self._alerts else None
+        return None if newest is None else newest.payment
+
     def alerts(self) -> list[FeedAlert]:
         """List the alerts in their order of arrival."""
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +19,20 @@ from fraud_rules.model.transaction import Column
 from fraud_rules.model.value_list import CollectionKind, ValueList
 from fraud_rules.model.value_map import ValueMap
 
-__all__ = ["collection_versions", "lookup_columns"]
+__all__ = ["CollectionsByCount", "collection_versions", "lookup_columns"]
 
 Ints = NDArray[np.int64]
 
 
+class CollectionsByCount(Protocol):
+    """What look-ups read of a rule log."""
+
+    def collections_at(self, count: int) -> Collections:
+        """The lists and maps after the first `count` entries."""
+
+
 def lookup_columns(
-    expressions: Iterable[Expression], timeline: RuleTimeline, columns: Columns, counts: Ints
+    expressions: Iterable[Expression], timeline: CollectionsByCount, columns: Columns, counts: Ints
 ) -> dict[str, Column]:
     """The columns that the look-ups of the expressions read, by `Lookup.column`: 1 for a row whose value is listed, or
     the value in a map.

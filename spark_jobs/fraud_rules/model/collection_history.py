@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from fraud_rules.errors import Reason
+from fraud_rules.model.expressions.lookups import Lookup
 from fraud_rules.model.log_entry import LogEntry, RecordOutcome, UndecodedRule
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.value_list import CollectionKind, CollectionName, ListChange, ListOperation, ListType, ValueList
@@ -20,7 +21,7 @@ from fraud_rules.model.value_map import MapChange, MapType, ValueMap
 
 __all__ = [
     "Collection", "CollectionAdmission", "CollectionChange", "CollectionHistory", "CollectionType", "Collections",
-    "Lists", "Maps", "change_faults", "changes_rules", "collection_faults",
+    "Lists", "Maps", "change_faults", "changes_rules", "collection_faults", "lookup_faults",
 ]  # fmt: skip
 
 Lists = Mapping[str, ValueList]
@@ -249,12 +250,20 @@ class CollectionHistory:
 
 
 def collection_faults(rule: Rule, type_of: Callable[[CollectionName], CollectionType | None]) -> list[Reason]:
-    """The reasons why a rule does not fit the lists and maps: it names one that is missing, or that has another type.
+    """The reasons why a rule does not fit the lists and maps, as `lookup_faults`."""
+    return lookup_faults(rule.lookups, type_of)
+
+
+def lookup_faults(
+    lookups: Iterable[tuple[str, Lookup]], type_of: Callable[[CollectionName], CollectionType | None]
+) -> list[Reason]:
+    """The reasons why look-ups, with their members of a rule, do not fit the lists and maps: one is missing, or has
+    another type.
 
     `type_of` returns the type of a collection, None for a missing one.
     """
     found = []
-    for member, lookup in sorted(rule.lookups, key=lambda each: (each[0], each[1].collection, str(each[1].type))):
+    for member, lookup in sorted(lookups, key=lambda each: (each[0], each[1].collection, str(each[1].type))):
         kind, name = lookup.collection
         known = type_of(lookup.collection)
         if known is None:

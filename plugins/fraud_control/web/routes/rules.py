@@ -13,6 +13,7 @@ from fraud_control.service.items.approvals import decide
 from fraud_control.service.reading.approval_figures import approval_figures
 from fraud_control.service.rules import imports, queries, transitions
 from fraud_control.service.rules.approved_content import approved_contents
+from fraud_control.service.rules.sample_value import Sample, sample_value
 from fraud_control.service.rules.validation import validate
 from fraud_control.web import rows
 from fraud_control.web.answer import answer, file_of
@@ -73,6 +74,14 @@ def validate_rule(plane: CurrentPlane, body: schemas.ValidateRequest) -> Respons
     """Validate a rule and list all faults. This saves nothing."""
     with plane.store.reading() as work:
         return answer(validate(work, _rule_input(body), body.rule_id))
+
+
+@routes.post("/rules/sample", response_model=read_models.SampleValue, openapi_extra=least("analyst", LaneName.READS))
+def evaluate_sample(plane: CurrentPlane, body: schemas.SampleRequest) -> Response:
+    """Evaluate an expression of a rule for one payment, with the lists in force. This saves nothing."""
+    newest = plane.memory.newest_payment() if body.payment is None else None
+    with plane.store.reading() as work:
+        return answer(sample_value(work, body.member, body.text, Sample(body.payment, body.previous), newest))
 
 
 @routes.get("/refused-records", response_model=schemas.RejectedRecords, openapi_extra=least("viewer"))

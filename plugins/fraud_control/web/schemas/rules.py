@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ from fraud_control.domain.read_models import (
     ShadowFigures,
     StoredRule,
 )
+from fraud_control.service.rules.sample_value import ExpressionMember
 from fraud_control.web.schemas.base import Comment, Document, Request, ResponseModel, RuleId, RuleText
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "RuleNames",
     "RuleRow",
     "Rules",
+    "SampleRequest",
     "SavedWhatIf",
     "StateRequest",
     "ValidateRequest",
@@ -48,6 +50,8 @@ __all__ = [
 ]  # fmt: skip
 
 MINUTES = 60
+
+PaymentText: TypeAlias = Annotated[str, Field(min_length=1, max_length=32_768)]
 
 
 class WarmUp(ResponseModel):
@@ -198,6 +202,19 @@ class ValidateRequest(Request):
     document: Document | None = None
     text: RuleText | None = None
     yaml: RuleText | None = None
+
+
+class SampleRequest(Request):
+    """The text of one member of a rule, to evaluate for a payment: by default the newest one with an alert.
+
+    Payments have the declared fields as JSON or as a CSV line, with times in epoch ms or ISO-8601. Without a `previous`
+    payment, the function of this name gives null.
+    """
+
+    member: ExpressionMember
+    text: RuleText
+    payment: PaymentText | None = None
+    previous: PaymentText | None = None
 
 
 class Diff(ResponseModel):

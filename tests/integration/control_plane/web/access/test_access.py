@@ -52,6 +52,7 @@ ROUTES = [
     Route("GET", "/rules", VIEWER, 200),
     Route("POST", "/rules", ANALYST, 201, {"document": RULE}),
     Route("POST", "/rules/validate", ANALYST, 200, {"document": RULE}),
+    Route("POST", "/rules/sample", ANALYST, 200, {"member": "filter", "text": "paymentAmount > 10"}),
     Route("GET", "/rules/7", VIEWER, 404),
     Route("PUT", "/rules/7", ANALYST, 404, {"document": RULE}, IF_MATCH),
     Route("GET", "/rules/7/versions", VIEWER, 404),
