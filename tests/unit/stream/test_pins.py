@@ -213,14 +213,14 @@ def test_a_rule_log_that_lost_records_in_the_middle_is_refused(harm: str, schema
         log.add(ruleId=rule_id)
     pin = pinner_of(log, schema).rules_of(0, log.end).pin
     log.add(ruleId=4)
-    assert pinner_of(log, schema, pin).stopped_at() is None
+    assert pinner_of(log, schema, pin).live().stopped_at is None
     if harm == "compacted":
         log.gone.add(1)
     else:
         log.values[1] = log.values[0]
 
     with pytest.raises(TopicUnsuitable, match="below offset 3 differs from the log that the detector read before"):
-        pinner_of(log, schema, pin).stopped_at()
+        pinner_of(log, schema, pin).live()
     with pytest.raises(TopicUnsuitable):
         RuleLog(log.read, schema, RuleLimits()).up_to(pin.rules_end, pin.reasons(), pin.digest)
     by_an_earlier_version = Pin(pin.batch_id, pin.rules_end, pin.rejected)
@@ -307,7 +307,7 @@ def test_a_record_within_the_tolerance_is_reported_when_its_time_has_come(schema
 
     clock.now_ms += TOLERANCE_MS - 1
     assert pinner.rules_of(1, log.end).decided == []
-    assert timed_pinner(log, schema, clock, pinner.newest_pin()).stopped_at() is None
+    assert timed_pinner(log, schema, clock, pinner.newest_pin()).live().stopped_at is None
     clock.now_ms += 1
     due = pinner.rules_of(2, log.end)
     assert [each.version for each in due.decided] == [1, 2, 4]

@@ -128,7 +128,7 @@ def admit(job: DetectorJob, rules: TopicReader, work: WorkReport, session: Calla
     warm_ups = WarmUpWatch(WarmUpLog(job.kafka, settings.topics.warm_ups, settings.detector))
     pinner = RulePinner(settings, log, marker.pin, marker.rate, warm_ups, system_mappings())
     changes: dict[str, Any] = added_fields(marker, job.schema)
-    changes["resumed_at"] = _checked_stop(pinner.stopped_at(), marker.resumed_at, resume=job.resume)
+    changes["resumed_at"] = _checked_stop(pinner.live().stopped_at, marker.resumed_at, resume=job.resume)
     lost = _lost(job, marker, topics)
     _require_accepted(job, lost)
     changes |= {"topics": dict(topics), "starts": marker.starts + 1}

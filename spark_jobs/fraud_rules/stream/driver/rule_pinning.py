@@ -72,11 +72,11 @@ class RulePinner:
         self._loaded: RuleSet | None = None
         self._last = pin
 
-    def stopped_at(self) -> int | None:
-        """The offset of the last CLEAR_STATE_ALL_STOP that is live."""
+    def live(self) -> RuleSet:
+        """The rules that are live after the batch of the newest pin."""
         pin = self._last
         timeline = self._log.up_to(pin.rules_end, pin.reasons(), pin.digest)
-        return timeline.rule_set(timeline.position_of(pin.reported_end)).stopped_at
+        return timeline.rule_set(timeline.position_of(pin.reported_end))
 
     def newest_pin(self) -> Pin:
         """The pin of the newest batch."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +14,7 @@ from pathlib import Path
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from fraud_rules.codec.rules.old_forms import old_form_reports
 from fraud_rules.deploy.code import code_digest
 from fraud_rules.deploy.work import WorkPhase
 from fraud_rules.errors import BrokerUnavailable, DetectorFailed, DetectorStopped
@@ -26,6 +27,7 @@ from fraud_rules.kafka.suitable import check_inputs, check_topics
 from fraud_rules.logs.data_health import read_hours
 from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_log import check_rule_log
+from fraud_rules.model.rule import Rule
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.clock import MS_PER_S
 from fraud_rules.runtime.interrupts import interrupts_set
@@ -93,8 +95,8 @@ def run(
     """Run the detector until SIGTERM or SIGINT. Either signal ends the detector after the current batch.
 
     `on_running` is called once the batches run. `work` receives the driver's current work; without it, the reports go
-    to the file that the environment names, if any. `report` receives each loss that this start accepts, and the last
-    message of a process that exceeds the deadline of `end_deadline`.
+    to the file that the environment names, if any. `report` receives each loss that this start accepts, each rule with
+    old forms, and the last message of a process that exceeds the deadline of `end_deadline`.
     Raises DetectorStopped if the rule log requests a stop, and the other errors of `fraud_rules.errors`.
     """
     drain, work = threading.Event(), work or default_report()
@@ -113,6 +115,9 @@ def run(
             detector = _prepare(job, stack, session, work, report)
             detector.loop.start()
             on_running()
+            # Parsing thousands of rules takes a second, and the batches need not wait for it.
+            for message in old_form_reports(detector.rules, job.schema, job.settings.limits):
+                report(message)
             _watch(detector, job, drain)
     if detector.runner.stopped_at is not None:
         raise DetectorStopped(stopped_message(detector.runner.stopped_at))
@@ -120,11 +125,12 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class _Detector:
-    """The parts of a prepared detector. The loop is not started yet."""
+    """The parts of a prepared detector, and the live rules. The loop is not started yet."""
 
     spark: SparkSession
     runner: BatchRunner
     loop: BatchLoop
+    rules: Sequence[Rule]
 
 
 def _prepare(
@@ -137,6 +143,7 @@ def _prepare(
     check_topics(job.kafka, topics, producer_times=settings.producer_times)
     admission = admit(job, rules, work, session.spark)
     marker, spark = admission.marker, session.spark()
+    rules_in_force = [each.rule for each in admission.pinner.live().rules.values()]
     for loss in admission.new_losses:
         report(f"continues without lost records: {loss}")
     lag = LagMeter(TopicEnds(job.kafka), topics.transactions)
@@ -188,7 +195,7 @@ def _prepare(
         stack.callback(preparation.stop)
     stack.callback(work.begin, WorkPhase.STOP)
     work.begin(WorkPhase.QUERY)
-    return _Detector(spark, runner, loop)
+    return _Detector(spark, runner, loop, rules_in_force)
 
 
 def _health_meter(job: DetectorJob, marker: Marker) -> HealthMeter | None:
