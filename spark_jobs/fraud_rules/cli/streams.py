@@ -17,6 +17,7 @@ from fraud_rules.cli.options import HistoryDryRun, Kafka, MaxRejected, Output, c
 from fraud_rules.errors import HistoryTooLate, InputInvalid
 from fraud_rules.model.limits import MOST_REJECTED
 from fraud_rules.runtime.clock import now_ms, utc_text
+from fraud_rules.runtime.zones_release import other_releases
 
 if TYPE_CHECKING:
     from fraud_rules.kafka.connection import KafkaConnection
@@ -64,7 +65,8 @@ def replay(
     A recording is {"keyGroups": 1, "steps": [{"at": ms, "rule": {...}}, {"at": ms, "tx": {...}}, ...]}, in append
     order. With "batches", the replay uses the recorded offsets and pins, so it recomputes a live run exactly; the
     command `record` writes such a file. The output is one JSON object with the alerts, the decisions, the ids of late,
-    quarantined and ignored transactions, and the rejected rules. The exit code is 2 if the file is not a recording.
+    quarantined and ignored transactions, and the rejected rules. A warning names other releases of the time zones that
+    the batches used. The exit code is 2 if the file is not a recording.
 
     \b
     Examples:
@@ -77,6 +79,10 @@ def replay(
     context = load_context()
     recording = Recording.read(_content(file), "standard input" if str(file) == "-" else str(file))
     answer = replay_recording(recording, context.schema, context.settings)
+    others = other_releases(batch.time_zones for batch in recording.batches)
+    if others:
+        text = f"the batches used another release of the time zones than this replay: {', '.join(others)}"
+        sys.stderr.write(f"fraud: warning: {text}\n")
     sys.stdout.buffer.write(encode_exactly(answer) + b"\n")
 
 

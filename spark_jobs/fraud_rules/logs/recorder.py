@@ -71,7 +71,7 @@ def _batch(batch: WrittenBatch, topic: str, operations: Mapping[int, RuleOperati
         RecordedWarmUp(each.version, {int(partition): end for partition, end in each.ends.items()})
         for each in batch.warm_ups
     )
-    return RecordedBatch(batch.ends_of(topic), batch.rules_end, rejections, warm_ups)
+    return RecordedBatch(batch.ends_of(topic), batch.rules_end, rejections, warm_ups, batch.time_zones)
 
 
 def _reasons(operation: RuleOperation | None) -> list[Reason]:

@@ -19,9 +19,9 @@ transactions take offsets too.
 `batches` are the recorded batches with their cuts: `{"offsets": {"transactions": {"0": end}}, "pin": end of the rule
 log, "refused": {version: [[field, reason], ...]}}`. A batch at whose start warm-ups joined the state also has
 `"warmUps": [{"version": n, "ends": {"0": end}}]`: the rule record that requested each, and the ends of the transactions
-that its job has read. Ends are exclusive. Transactions that belong to no batch form a
-last batch, which reads the whole rule log. `settings` may have `maxOutOfOrdernessMs`, `futureToleranceMs`,
-`eventTimeFloorMs` and `maxTransactionBytes`.
+that its job has read. `"timeZones"` is the release of the time zones that the batch used. Ends are exclusive.
+Transactions that belong to no batch form a last batch, which reads the whole rule log. `settings` may have
+`maxOutOfOrdernessMs`, `futureToleranceMs`, `eventTimeFloorMs` and `maxTransactionBytes`.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ class _FileBatch(msgspec.Struct, rename="camel"):
     offsets: _Ends = msgspec.field(default_factory=_Ends)
     rejected: dict[_Offset, list[tuple[str, str]]] = msgspec.field(name="refused", default_factory=dict)
     warm_ups: tuple[RecordedWarmUp, ...] = ()
+    time_zones: str = ""
 
 
 class _RecordingFile(msgspec.Struct, rename="camel"):
@@ -151,13 +152,15 @@ class RecordedBatch:
 
     `ends` has the offset after the batch's last transaction, by partition. `pin` is the end of the rule log that the
     batch read. `rejections` has the reasons for the rules that exceeded a budget, by version. The results
-    of `warm_ups` joined the state at the start of the batch.
+    of `warm_ups` joined the state at the start of the batch. `time_zones` is the release of the time zones, empty if it
+    is unknown.
     """
 
     ends: Mapping[int, int]
     pin: int
     rejections: Mapping[int, Sequence[Reason]] = field(default_factory=dict)
     warm_ups: Sequence[RecordedWarmUp] = ()
+    time_zones: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +277,7 @@ def _to_raw(member: object) -> msgspec.Raw:
 
 def _to_batch(batch: _FileBatch) -> RecordedBatch:
     rejections = {version: [Reason(*pair) for pair in pairs] for version, pairs in batch.rejected.items()}
-    return RecordedBatch(batch.offsets.transactions, batch.pin, rejections, batch.warm_ups)
+    return RecordedBatch(batch.offsets.transactions, batch.pin, rejections, batch.warm_ups, batch.time_zones)
 
 
 def _batch_document(batch: RecordedBatch) -> dict[str, object]:
@@ -285,6 +288,8 @@ def _batch_document(batch: RecordedBatch) -> dict[str, object]:
         }
     if batch.warm_ups:
         document["warmUps"] = list(batch.warm_ups)
+    if batch.time_zones:
+        document["timeZones"] = batch.time_zones
     return document
 
 

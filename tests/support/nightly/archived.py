@@ -170,8 +170,13 @@ def _last_append_ms(recording: Recording, ends: Mapping[str, int]) -> int:
 
 
 def _progress(
-    number: int, ends: Mapping[str, int], pin: int, refused: Sequence[int], warm_ups: Sequence[RecordedWarmUp] = ()
+    number: int,
+    ends: Mapping[str, int],
+    pin: int,
+    refused: Sequence[int],
+    warm_ups: Sequence[RecordedWarmUp] = (),
+    time_zones: str = "",
 ) -> bytes:
     joined = [{"version": each.version, "offset": 0, "digest": "", "ends": each.ends} for each in warm_ups]
-    members = {"queryId": QUERY, "rulesEnd": pin, "rulesRefused": list(refused), "warmUps": joined}
-    return progress_record(number, {TRANSACTIONS: dict(ends)}, **members)
+    members = {"queryId": QUERY, "rulesEnd": pin, "rulesRefused": list(refused), "timeZones": time_zones}
+    return progress_record(number, {TRANSACTIONS: dict(ends)}, **members, warmUps=joined)

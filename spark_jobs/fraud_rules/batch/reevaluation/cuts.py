@@ -83,6 +83,7 @@ class Cuts:
     rule log change rarely: `rules_ends` int64[m] is that of the batches from number `changes` int64[m] on. `rejected`:
     the versions that the detector rejected, see `Pin`. `warm_ups` has those that the batches added, in order.
     `topic_began_ms` is the append time of the first batch if the topic of transactions was created again before it.
+    `time_zones` has the releases of the time zones that the batches name.
     """
 
     batches: int
@@ -94,6 +95,7 @@ class Cuts:
     rejected: frozenset[int]
     warm_ups: tuple[CutWarmUp, ...] = ()
     topic_began_ms: int | None = None
+    time_zones: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return self.batches
@@ -128,14 +130,16 @@ class CutsBuilder:
         self._rejected: frozenset[int] = frozenset()
         self._warm_ups: list[CutWarmUp] = []
         self._topic_began_ms: int | None = None
+        self._time_zones: set[str] = set()
 
     @property
     def batches(self) -> int:
         """The number of batches so far."""
         return _BLOCK * len(self._blocks) + len(self._open)
 
-    def add(self, ends: Mapping[int, int], rules_end: int) -> None:
+    def add(self, ends: Mapping[int, int], rules_end: int, time_zones: str = "") -> None:
         """Add a batch. A batch that reads evaluated records again evaluates none."""
+        self._time_zones.add(time_zones)
         if not self._changes or self._changes[-1][1] != rules_end:
             self._changes.append((self.batches, rules_end))
         self._open.append(ends)
@@ -144,7 +148,14 @@ class CutsBuilder:
 
     def begin_topic(self, at_ms: int) -> None:
         """Drop the batches so far: the topic was created again, so their offsets are those of other transactions."""
-        for each in (self._blocks, self._lasts, self._open, self._changes, self._warm_ups):
+        for each in (
+            self._blocks,
+            self._lasts,
+            self._open,
+            self._changes,
+            self._warm_ups,
+            self._time_zones,
+        ):
             each.clear()
         self._topic_began_ms = at_ms
 
@@ -172,6 +183,7 @@ class CutsBuilder:
             self._rejected,
             tuple(self._warm_ups),
             self._topic_began_ms,
+            frozenset(self._time_zones),
         )
 
     def _close(self) -> None:

@@ -101,7 +101,7 @@ class ArchivedLogs:
             if batch.begins_topic(self.settings.topics.transactions):
                 builder.begin_topic(append_ms)
                 open_ends = self._ends_to_reach(first, last, evaluated)
-            builder.add(ends, batch.rules_end)
+            builder.add(ends, batch.rules_end, batch.time_zones)
             for each in batch.warm_ups:
                 builder.warm(each.version, append_ms, {int(at): end for at, end in each.ends.items()})
             if batch.rules_rejected != rejected:

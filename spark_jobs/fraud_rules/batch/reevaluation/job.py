@@ -36,6 +36,7 @@ from fraud_rules.errors import DayEmpty, ReevaluationFailed
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reachable import require_broker
 from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.zones_release import other_releases
 from fraud_rules.spark.batch_session import batch_session
 from fraud_rules.spark.shutdown import job_error
 
@@ -145,6 +146,7 @@ def _conclude(
         basis=case.basis,
         settled=case.basis if publishes else None,
         report_only=not job.publish,
+        other_time_zones=other_releases(case.cuts.time_zones),
     )
 
 

@@ -28,6 +28,10 @@ def day_page(result: DayResult) -> bytes:
 def _parts(result: DayResult) -> Iterator[str]:
     if result.withheld is not None:
         yield note(f"Nothing was published: {result.withheld}.")
+    if result.other_time_zones:
+        yield note(
+            f"Batches of these days used another release of the time zones: {', '.join(result.other_time_zones)}."
+        )
     yield tiles(
         [
             ("transactions", result.transactions),

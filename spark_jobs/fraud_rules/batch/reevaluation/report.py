@@ -54,7 +54,8 @@ class DayResult(msgspec.Struct, frozen=True, rename="camel"):
     `hours` has the published, added and retracted alerts of each hour. `lateness` counts transactions by the time from
     event to arrival. `corrections` is cut at MOST_LISTED; the counts are complete. `new_corrections` counts the
     corrections that this run published. `basis` is the basis of this result. `settled` is the basis of the last run
-    that published; None without such a run.
+    that published; None without such a run. `other_time_zones` has the releases of the time zones of its batches that
+    differ from the release of this evaluation.
     """
 
     day: str
@@ -76,6 +77,7 @@ class DayResult(msgspec.Struct, frozen=True, rename="camel"):
     basis: Basis
     settled: Basis | None = None
     report_only: bool = False
+    other_time_zones: list[str] = []
 
     @classmethod
     def empty(cls, day: Day, basis: Basis, provisional: str | None, now_ms: int, *, publishes: bool) -> DayResult:
