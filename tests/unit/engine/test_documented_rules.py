@@ -21,6 +21,10 @@ SCHEMAS = {"default": load_schema("default"), "places": load_schema("third_editi
 START_MS = 1_700_000_000_000
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 LISTS: dict[str, list[int]] = {"mules": [666, 667], "trusted": [10, 11]}
+MAPS: dict[str, tuple[str, dict[str, str]]] = {
+    "limits": ("decimal", {"1": "250.00"}),
+    "risk": ("string", {"666": "high", "10": "low"}),
+}
 
 
 class Pay(NamedTuple):
@@ -113,6 +117,58 @@ STREAMS = {
         [Pay(0, place=BERLIN), Pay(HOUR, place=PARIS), Pay(HOUR + MINUTE), Pay(2 * HOUR, place=SYDNEY)],
         [Pay(0, place=BERLIN), Pay(HOUR, place=PARIS), Pay(HOUR + MINUTE), Pay(20 * HOUR, place=SYDNEY)],
     ),
+    140: Streams(
+        [Pay(HOUR, "200"), Pay(2 * HOUR, "50.01")],
+        [Pay(0, "200"), Pay(HOUR, "250"), Pay(2 * HOUR, "5000", payer=2)],
+    ),
+    141: Streams(
+        every(MINUTE, 3, amount="200"),
+        [*every(31 * MINUTE, 4, amount="200"), Pay(3 * HOUR, "900"), Pay(5 * HOUR, "5000", payer=2)],
+    ),
+    142: Streams(
+        [Pay(0, "600", to=666), Pay(HOUR, "400", to=666)],
+        [Pay(0, "999", to=666), Pay(1, "5000"), Pay(2, "5000", to=12)],
+    ),
+    143: Streams(
+        spread("2000", 10),
+        [*spread("2000", 9), *(Pay(10 * DAY + HOUR + i, "2000", to=i) for i in range(12))],  # 25 November
+    ),
+    144: Streams(
+        [Pay(3 * DAY + HOUR, "2000"), Pay(4 * DAY + HOUR, "1000.01")],  # Saturday and Sunday
+        [Pay(3 * DAY, "9000"), *every(DAY, 3, 3 * DAY + HOUR, "1500"), Pay(10 * DAY + HOUR, "3000")],
+    ),
+    145: Streams(
+        [Pay(0, kind="CSH"), Pay(2 * HOUR, kind="CSH"), Pay(4 * HOUR, kind="CSH")],
+        [Pay(0, kind="CSH"), Pay(2 * HOUR, kind="CSH"), Pay(4 * HOUR), Pay(6 * HOUR, kind="CSH")],
+    ),
+    146: Streams(
+        every(5 * DAY, 3, amount="5001"),
+        every(5 * DAY, 3, 10 * DAY, "7000"),  # 24 and 29 November, 4 December
+    ),
+    147: Streams(
+        [Pay(0, to=11), Pay(3 * HOUR, "500")],
+        [Pay(0), Pay(3 * HOUR, "900"), Pay(3 * HOUR, "499", to=12), Pay(12 * HOUR, "900", to=13)],
+    ),
+    148: Streams(
+        [Pay(0, "999.99"), Pay(HOUR, "1995", to=11), Pay(2 * HOUR, "4990")],
+        [Pay(0, "999.99"), Pay(1, "1995"), *(Pay(2 + i, each) for i, each in enumerate(["1000", "989.99", "2500"]))],
+    ),
+    149: Streams(
+        [*every(DAY, 5, amount="100"), Pay(5 * DAY, "1")],
+        [*every(DAY, 5, amount="20"), Pay(5 * DAY, "1"), Pay(6 * DAY, "0.50", kind="CSH")],
+    ),
+    150: Streams(
+        [Pay(0, "600", to=1), Pay(HOUR, "400", to=1)],
+        [Pay(0, "600", to=1), Pay(HOUR, "9000"), Pay(25 * HOUR, "400", to=1)],
+    ),
+    151: Streams(
+        [Pay(0, "1500", to=900_001), Pay(HOUR, "500", to=999_999)],
+        [Pay(0, "1500", to=900_001), Pay(HOUR, "5000", to=899_999)],
+    ),
+    152: Streams(
+        [Pay(0, "300"), Pay(60, "300", kind="CSH")],
+        [Pay(0, "300"), Pay(61, "300", kind="CSH"), Pay(90, "199")],
+    ),
 }
 
 
@@ -136,6 +192,11 @@ def document(rule_id: int, stream: Sequence[Pay]) -> dict[str, Any]:
         {"at": START_MS, "rule": {"listName": name, "listOperation": "SET", "listType": "long", "values": values}}
         for name, values in LISTS.items()
     ]
+    steps += [
+        {"at": START_MS, "rule": {"mapName": name, "mapOperation": "SET", "keyType": "long", **members}}
+        for name, (value_type, entries) in MAPS.items()
+        for members in [{"valueType": value_type, "entries": entries}]
+    ]
     steps.append({"at": START_MS, "rule": RULES[rule_id]})
     for number, pay in enumerate(stream):
         at_ms = START_MS + int(pay.at_s * 1_000)
@@ -147,7 +208,7 @@ def document(rule_id: int, stream: Sequence[Pay]) -> dict[str, Any]:
 
 
 def test_the_page_has_all_rules() -> None:
-    assert list(RULES) == list(range(101, 126)) == list(STREAMS)
+    assert list(RULES) == [*range(101, 126), *range(140, 153)] == list(STREAMS)
 
 
 @pytest.mark.parametrize("rule_id", RULES, ids=lambda rule_id: RULES[rule_id]["name"])
