@@ -2,7 +2,6 @@ import {
   Autocomplete,
   Checkbox,
   Group,
-  InputWrapper,
   MultiSelect,
   NativeSelect,
   Select,
@@ -17,10 +16,12 @@ import type { Reason, RuleDocument, Schema } from "../../api/types";
 import { fieldLabel, fieldOf } from "../../fields";
 import { limitIsExpression } from "../../format";
 import { SEVERITIES } from "../../severity";
-import { CodeEditor } from "./CodeEditor";
 import { BaselineFields } from "./BaselineFields";
 import { filterSuggestions, type Lookups, whenSuggestions } from "./completion";
 import { DecimalInput, parseTyped } from "./DecimalInput";
+import { ExpressionField } from "./ExpressionField";
+import { SamplePaymentInput } from "./SamplePaymentInput";
+import { type ExpressionMember, useSamplePayment } from "./useSample";
 import { WindowFields } from "./WindowFields";
 
 interface Props {
@@ -60,10 +61,20 @@ export function RuleForm({ document, schema, lookups, reasons, warnings = [], re
   });
   const keys = schema.fields.filter(isKey);
   const measures = schema.fields.filter((field) => field.measure);
-  const warningOf = (member: string) => warnings.find((each) => each.field === member)?.message ?? null;
   const aggregator = toText(rule["aggregatorFunctionType"]);
   const input = aggregateOf(rule)?.input;
   const [byExpression, setByExpression] = useState(() => limitIsExpression(rule["limit"]));
+  const hasExpression = byExpression || Boolean(rule["filter"]) || Boolean(rule["when"]);
+  const payment = useSamplePayment(hasExpression && !readOnly);
+  const expression = (member: ExpressionMember) => ({
+    member,
+    value: toText(rule[member]),
+    error: errorOf(member),
+    warning: warnings.find((each) => each.field === member)?.message ?? null,
+    readOnly: disabled,
+    payment: payment.text,
+    change: (value: string) => change({ [member]: value || undefined }),
+  });
 
   return (
     <fieldset style={{ border: 0, margin: 0, padding: 0, minWidth: 0, display: "grid", gap: "0.625rem" }}>
@@ -175,61 +186,27 @@ export function RuleForm({ document, schema, lookups, reasons, warnings = [], re
         <WindowFields rule={rule} errorOf={errorOf} readOnly={disabled} change={change} />
       </Group>
       {byExpression && (
-        <InputWrapper
+        <ExpressionField
+          {...expression("limit")}
           label="Limit"
-          error={errorOf("limit")}
-          description={<Warning text={warningOf("limit")} />}
-          inputWrapperOrder={BELOW}
-          labelElement="div"
-        >
-          <CodeEditor
-            label="Limit"
-            value={toText(rule["limit"])}
-            onChange={(value) => change({ limit: parseTyped(value) })}
-            suggest={(before) => whenSuggestions(schema, lookups, before)}
-            invalid={errorOf("limit") !== null}
-            readOnly={disabled}
-            oneLine
-            placeholder="coalesce(paymentAmount * 2, 1000)"
-          />
-        </InputWrapper>
-      )}
-      <InputWrapper
-        label="Filter"
-        error={errorOf("filter")}
-        description={<Warning text={warningOf("filter")} />}
-        inputWrapperOrder={BELOW}
-        labelElement="div"
-      >
-        <CodeEditor
-          label="Filter"
-          value={toText(rule["filter"])}
-          onChange={(value) => change({ filter: value || undefined })}
-          suggest={(before) => filterSuggestions(schema, before)}
-          invalid={errorOf("filter") !== null}
-          readOnly={disabled}
-          oneLine
-          placeholder="paymentType = 'CSH' and paymentAmount >= 10"
-        />
-      </InputWrapper>
-      <InputWrapper
-        label="Evaluated when"
-        error={errorOf("when")}
-        description={<Warning text={warningOf("when")} />}
-        inputWrapperOrder={BELOW}
-        labelElement="div"
-      >
-        <CodeEditor
-          label="Evaluated when"
-          value={toText(rule["when"])}
-          onChange={(value) => change({ when: value || undefined })}
+          placeholder="coalesce(paymentAmount * 2, 1000)"
           suggest={(before) => whenSuggestions(schema, lookups, before)}
-          invalid={errorOf("when") !== null}
-          readOnly={disabled}
-          oneLine
-          placeholder="paymentAmount > 500 (default: the payments that pass the filter)"
+          change={(value) => change({ limit: parseTyped(value) })}
         />
-      </InputWrapper>
+      )}
+      <ExpressionField
+        {...expression("filter")}
+        label="Filter"
+        placeholder="paymentType = 'CSH' and paymentAmount >= 10"
+        suggest={(before) => filterSuggestions(schema, before)}
+      />
+      <ExpressionField
+        {...expression("when")}
+        label="Evaluated when"
+        placeholder="paymentAmount > 500 (default: the payments that pass the filter)"
+        suggest={(before) => whenSuggestions(schema, lookups, before)}
+      />
+      {hasExpression && payment.text !== undefined && <SamplePaymentInput payment={payment} />}
       <BaselineFields rule={rule} errorOf={errorOf} readOnly={disabled} change={change} />
       <Checkbox
         label="Warm up from past payments"
@@ -276,10 +253,6 @@ export function RuleForm({ document, schema, lookups, reasons, warnings = [], re
       </Group>
     </fieldset>
   );
-}
-
-function Warning({ text }: { text: string | null }) {
-  return text === null ? null : <span style={{ color: "var(--warn)" }}>{text}</span>;
 }
 
 /** Whether the form suggests a field for groups: an id, a text or a number, but not the id of the payment itself. */

@@ -4,8 +4,8 @@ import { call } from "../../api/http";
 import type { Reason, RuleDetail, Validation } from "../../api/types";
 import { type Draft, requestBody } from "./draft";
 
-const DEBOUNCE_MS = 200;
-const CACHE_MS = 60_000;
+export const DEBOUNCE_MS = 200;
+export const CACHE_MS = 60_000;
 
 export interface ValidationState {
   /** The result for exactly this text; undefined until the server has answered. */
