@@ -1,17 +1,13 @@
-import { Anchor, Button, Group, Select, Table, Text } from "@mantine/core";
+import { Anchor, Group, Select, Table, Text } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { openedByPath } from "../cases/caseQueue";
-import { useApiMutation } from "../api/hooks";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { Diff, Me, RuleDetail, Version, Versions } from "../api/types";
 import { ChangeTable } from "../components/ChangeTable";
 import { ActivationChip, Chip, StateChip, stateName } from "../components/Chip";
-import { CommentInput } from "../components/CommentInput";
-import { Dialog } from "../components/Dialog";
-import { ErrorAlert } from "../components/ErrorAlert";
 import { LoadMore } from "../components/LoadMore";
 import { QueryResult } from "../components/QueryResult";
 import { RowTable } from "../components/RowTable";
@@ -19,6 +15,7 @@ import { RuleText } from "../components/RuleText";
 import { Timestamp } from "../components/Timestamp";
 import { contentChanges, sameContent } from "./changes";
 import { rollbackNeedsApproval } from "./lifecycle";
+import { RuleChangeDialog } from "./RuleChangeDialog";
 
 const PAGE = 50;
 
@@ -221,61 +218,34 @@ function RollbackDialog({
   /** Called with the revision that was in force before the rollback. */
   onRestored: (revision: number) => void;
 }) {
-  const [comment, setComment] = useState("");
-  // The user has seen this revision. A newer one makes the request fail, so that no unseen change is rolled back.
-  const [baseRevision] = useState(rule.revision);
-  const rollback = useApiMutation<string, RuleDetail>(
-    (text) => ({
-      path: `/rules/${rule.ruleId}/rollback`,
-      method: "POST",
-      body: { revision: to.revision, comment: text },
-      revision: baseRevision,
-    }),
-    {
-      successMessage: ({ status, body }) =>
-        status === 202
-          ? "Requested: another user must approve"
-          : body.revision === baseRevision
-            ? `The rule already has the content of revision ${to.revision}`
-            : `Revision ${to.revision} restored as revision ${body.revision}`,
-      invalidates: [keys.versions(rule.ruleId), keys.approvals, keys.ruleList],
-      updates: keys.rule(rule.ruleId),
-      quiet: true,
-    },
-  );
-  const name = needsApproval ? "Request rollback" : "Roll back";
   return (
-    <Dialog close={close} size="lg" title={`Roll back rule ${rule.ruleId} to revision ${to.revision}`}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          rollback.mutate(comment, {
-            onSuccess: ({ status }) => {
-              if (status !== 202) onRestored(baseRevision);
-              close();
-            },
-          });
-        }}
-      >
-        <Text size="sm">
-          Saves the content of revision {to.revision} as a new revision. The state stays{" "}
-          {stateName(rule.state).toLowerCase()}.
-          {to.approved && !needsApproval && rule.state === "ACTIVE" && (
-            <> This content was approved before, so it takes effect at once.</>
-          )}
-        </Text>
-        <ChangeTable changes={contentChanges(rule.document, to.document)} />
-        <CommentInput comment={comment} change={setComment} asksApproval={needsApproval} data-autofocus mt="sm" />
-        {rollback.error && <ErrorAlert error={rollback.error} />}
-        <Group justify="flex-end" mt="md" gap="xs">
-          <Button variant="default" onClick={close}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={rollback.isPending}>
-            {name}
-          </Button>
-        </Group>
-      </form>
-    </Dialog>
+    <RuleChangeDialog
+      rule={rule}
+      needsApproval={needsApproval}
+      size="lg"
+      title={`Roll back rule ${rule.ruleId} to revision ${to.revision}`}
+      label={needsApproval ? "Request rollback" : "Roll back"}
+      request={({ ruleId }, comment) => ({
+        path: `/rules/${ruleId}/rollback`,
+        method: "POST",
+        body: { revision: to.revision, comment },
+      })}
+      successMessage={({ revision }, base) =>
+        revision === base.revision
+          ? `The rule already has the content of revision ${to.revision}`
+          : `Revision ${to.revision} restored as revision ${revision}`
+      }
+      onChanged={({ revision }) => onRestored(revision)}
+      close={close}
+    >
+      <Text size="sm">
+        Saves the content of revision {to.revision} as a new revision. The state stays{" "}
+        {stateName(rule.state).toLowerCase()}.
+        {to.approved && !needsApproval && rule.state === "ACTIVE" && (
+          <> This content was approved before, so it takes effect at once.</>
+        )}
+      </Text>
+      <ChangeTable changes={contentChanges(rule.document, to.document)} />
+    </RuleChangeDialog>
   );
 }

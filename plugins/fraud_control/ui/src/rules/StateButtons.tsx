@@ -1,13 +1,9 @@
-import { Button, Group, Text, Tooltip } from "@mantine/core";
+import { Button, Text, Tooltip } from "@mantine/core";
 import { useState } from "react";
-import { useApiMutation } from "../api/hooks";
-import { keys } from "../api/keys";
 import type { Me, RuleDetail, StateName } from "../api/types";
 import { stateName } from "../components/Chip";
-import { CommentInput } from "../components/CommentInput";
-import { Dialog } from "../components/Dialog";
-import { ErrorAlert } from "../components/ErrorAlert";
 import { type Transition, transitionsFor } from "./lifecycle";
+import { RuleChangeDialog } from "./RuleChangeDialog";
 
 const DESCRIPTIONS: Record<StateName, string> = {
   DRAFT: "",
@@ -64,59 +60,33 @@ function blockedReason(
 
 function TransitionDialog({
   rule,
-  transition,
+  transition: { to, needsApproval, label, requestLabel },
   close,
 }: {
   rule: RuleDetail;
   transition: Transition & { needsApproval: boolean };
   close: () => void;
 }) {
-  const [comment, setComment] = useState("");
-  // The user has seen this revision. A newer one makes the request fail, so that no unseen change takes effect.
-  const [baseRevision] = useState(rule.revision);
-  const save = useApiMutation<string, RuleDetail>(
-    (text) => ({
-      path: `/rules/${rule.ruleId}/state`,
-      method: "POST",
-      body: { state: transition.to, comment: text },
-      revision: baseRevision,
-    }),
-    {
-      successMessage: ({ status, body }) =>
-        status === 202
-          ? "Requested: another user must approve"
-          : `Rule ${rule.ruleId}: ${stateName(body.state).toLowerCase()}`,
-      invalidates: [keys.approvals, keys.versions(rule.ruleId), keys.ruleList],
-      updates: keys.rule(rule.ruleId),
-      quiet: true,
-    },
-  );
+  const name = needsApproval ? requestLabel : label;
   return (
-    <Dialog
+    <RuleChangeDialog
+      rule={rule}
+      needsApproval={needsApproval}
+      title={`${name}: rule ${rule.ruleId}`}
+      label={name}
+      color={to === "DELETE" ? "red.9" : "indigo"}
+      request={({ ruleId }, comment) => ({
+        path: `/rules/${ruleId}/state`,
+        method: "POST",
+        body: { state: to, comment },
+      })}
+      successMessage={({ ruleId, state }) => `Rule ${ruleId}: ${stateName(state).toLowerCase()}`}
       close={close}
-      title={`${transition.needsApproval ? transition.requestLabel : transition.label}: rule ${rule.ruleId}`}
     >
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          save.mutate(comment, { onSuccess: close });
-        }}
-      >
-        <Text size="sm" mb="sm">
-          {DESCRIPTIONS[transition.to]}
-          {!transition.needsApproval && rule.pendingApproval && " The pending request lapses."}
-        </Text>
-        <CommentInput comment={comment} change={setComment} asksApproval={transition.needsApproval} data-autofocus />
-        {save.error && <ErrorAlert error={save.error} />}
-        <Group justify="flex-end" mt="md" gap="xs">
-          <Button variant="default" onClick={close}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={save.isPending} color={transition.to === "DELETE" ? "red.9" : "indigo"}>
-            {transition.needsApproval ? transition.requestLabel : transition.label}
-          </Button>
-        </Group>
-      </form>
-    </Dialog>
+      <Text size="sm">
+        {DESCRIPTIONS[to]}
+        {!needsApproval && rule.pendingApproval && " The pending request lapses."}
+      </Text>
+    </RuleChangeDialog>
   );
 }
