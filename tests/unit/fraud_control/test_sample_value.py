@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fraud_control.domain.list_models import ListInput
+from fraud_control.domain.collection_models import CollectionInput
 from fraud_control.domain.read_models import SampleValue
 from fraud_control.domain.rule_input import RuleReader
 from fraud_control.feed.memory import FeedMemory
@@ -15,6 +15,7 @@ from fraud_control.service.rules.sample_value import ExpressionMember, Sample, s
 from fraud_control.service.store_access import StoreAccess
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.value_list import ListOperation, ListType
+from fraud_rules.model.value_map import MapType, MapValueType
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ANN, LIMITS, Scene
@@ -111,13 +112,24 @@ def test_the_previous_payment_is_null_unless_it_is_chosen(scene: Scene) -> None:
 
 def test_a_list_has_the_values_that_are_in_force(scene: Scene) -> None:
     log, text = MemoryLog(scene), "payeeId in list('mules')"
-    scene.service.lists.create(ANN, "mules", ListInput(ListOperation.SET, ("7",), type=ListType.LONG), "first")
+    scene.service.lists.create(ANN, "mules", CollectionInput(ListOperation.SET, ("7",), type=ListType.LONG), "first")
     assert sampled(scene, "when", text).reasons, "the detector does not know the list yet"
     log.publish()
     log.apply_record()
     assert sampled(scene, "when", text).value == "true"
     wrong = sampled(scene, "when", "country in list('mules')")
     assert "the list 'mules' has long values" in wrong.reasons[0].message
+
+
+def test_a_map_has_the_entries_that_are_in_force(scene: Scene) -> None:
+    log, text = MemoryLog(scene), "coalesce(map('limits', payeeId), 1)"
+    numbers = MapType(ListType.LONG, MapValueType.DECIMAL)
+    given = CollectionInput(ListOperation.SET, type=numbers, entries=(("7", "250.5"),))
+    scene.service.maps.create(ANN, "limits", given, "first")
+    assert "there is no map 'limits'" in sampled(scene, "limit", text).reasons[0].message
+    log.publish()
+    log.apply_record()
+    assert sampled(scene, "limit", text).value == "250.5"
 
 
 def test_the_default_payment_is_the_newest_one_or_has_a_value_for_each_field(scene: Scene) -> None:

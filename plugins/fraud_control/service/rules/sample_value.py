@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
+from fraud_control.domain.item import ItemName
 from fraud_control.domain.read_models import ProblemReason, SampleValue
 from fraud_control.service.changes import UnitOfWork
 from fraud_rules.codec.rules.members import MemberReader
@@ -26,7 +27,8 @@ from fraud_rules.model.expressions.previous import previous_column
 from fraud_rules.model.expressions.unscaled import unscaled_text
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column
-from fraud_rules.model.value_list import CollectionKind
+from fraud_rules.model.value_list import ValueList
+from fraud_rules.model.value_map import ValueMap
 
 __all__ = ["ExpressionMember", "Sample", "sample_value"]
 
@@ -59,17 +61,18 @@ class Sample:
 def sample_value(
     work: UnitOfWork, member: ExpressionMember, text: str, sample: Sample, newest: str | None
 ) -> SampleValue:
-    """Evaluate the text of a member for a payment, with the lists in force.
+    """Evaluate the text of a member for a payment, with the lists and maps in force.
 
     Without a payment in the sample, it is the `newest` one, or else one with any value of each field. Without a
     previous payment, `previous` gives null.
     """
     shown = sample.payment or newest or _example(work.reader.schema, work.now_ms)
     try:
-        value, reasons = _value(work, member, text, Sample(shown, sample.previous)), ()
+        value = _value(work, member, text, Sample(shown, sample.previous))
     except RuleRejected as rejected:
-        value, reasons = None, rejected.reasons
-    return SampleValue(value=value, reasons=[ProblemReason.model_validate(each) for each in reasons], payment=shown)
+        reasons = [ProblemReason.model_validate(each) for each in rejected.reasons]
+        return SampleValue(value=None, reasons=reasons, payment=shown)
+    return SampleValue(value=value, reasons=[], payment=shown)
 
 
 def _value(work: UnitOfWork, member: ExpressionMember, text: str, sample: Sample) -> str | None:
@@ -113,14 +116,15 @@ def _columns(member: str, payment: str | None, schema: TransactionSchema) -> dic
 
 
 def _in_force(work: UnitOfWork, member: ExpressionMember, lookups: Collection[Lookup]) -> _InForce:
-    """The lists that the look-ups read. Raises RuleRejected for a missing one, or one of another type."""
-    names = {each.collection for each in lookups}
-    found = {
-        name: values
-        for kind, name in names
-        if kind is CollectionKind.LIST and (values := work.contents.published(work.session, name)) is not None
+    """The lists and maps that the look-ups read. Raises RuleRejected for a missing one, or one of another type."""
+    published = {
+        name: work.contents.published(work.session, ItemName.of_collection((kind, name)))
+        for kind, name in {each.collection for each in lookups}
     }
-    known = Collections(found, {})
+    known = Collections(
+        {name: values for name, values in published.items() if isinstance(values, ValueList)},
+        {name: values for name, values in published.items() if isinstance(values, ValueMap)},
+    )
     faults = lookup_faults(
         ((member, each) for each in lookups),
         lambda named: None if (values := known.of(named)) is None else values.type,
@@ -154,6 +158,6 @@ def _example_value(field: Field, now_ms: int) -> int | str | bool:
         case FieldType.STRING:
             return next(iter(field.display.values), _TEXT)
         case FieldType.DECIMAL:
-            return min(_NUMBER, 10 ** (field.precision - field.scale) - 1)
+            return min(_NUMBER, int(10 ** (field.precision - field.scale)) - 1)
         case _:
             return _NUMBER

@@ -88,7 +88,7 @@ describe("buttons", () => {
     [
       true,
       ["Reject"],
-      ["Another approver must decide: you changed this rule, or a list that it names, since the last approval."],
+      ["Another approver must decide: you changed this rule, or a list or map that it names, since the last approval."],
     ],
     [false, ["Approve", "Reject"], []],
   ])("for an approver who wrote a part of another user's request, with four eyes: %s", (fourEyes, buttons, note) => {

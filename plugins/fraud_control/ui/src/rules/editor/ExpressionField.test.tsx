@@ -115,7 +115,7 @@ test("the form of a rule shows the sample payment to a user who can edit", async
     <RuleForm
       document={{ ...rule().document, filter: "cardPresent" }}
       schema={SCHEMA}
-      lists={[]}
+      lookups={{ lists: [], maps: [] }}
       reasons={[]}
       readOnly={readOnly}
       change={() => undefined}

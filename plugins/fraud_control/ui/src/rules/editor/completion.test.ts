@@ -121,9 +121,10 @@ test("the known values inside the quotes of a value in `when`", () => {
   expect(labels("yaml", "when: paymentType in list('types') and paymentType = '")).toEqual(["CSH", "CRD"]);
 });
 
-test("a filter cannot look up lists or maps", () => {
+test("a filter cannot look up lists or maps, or read the previous payment", () => {
   expect(labels("yaml", "filter: ")).not.toContain("list('mules')");
   expect(labels("yaml", "filter: ")).not.toContain("map('limits', ");
+  expect(labels("yaml", "filter: ")).not.toContain("previous(");
   expect(labels("yaml", "filter: >-\n  paymentAmount > 5\n  ")).toContain("is null");
   expect(labels("yaml", "baseline:\n  filter: ")).not.toContain("list('mules')");
 });
@@ -137,6 +138,7 @@ test("the field `when` of the form offers the lists and maps with their types", 
     expect.arrayContaining([
       { label: "list('mules')", detail: "list of long" },
       { label: "map('limits', ", detail: "map of long to decimal" },
+      { label: "previous(", detail: "field): of the payment before" },
     ]),
   );
   expect(whenSuggestions(SCHEMA, { lists: [], maps: [] }, "payeeId in list('")).toEqual([]);

@@ -18,6 +18,7 @@ export interface Lookups {
 const FIELD_MEMBERS = new Set(["groupingKeyNames", "unique", "aggregateFieldName"]);
 const NUMBERS = new Set(["long", "decimal"]);
 const TRUTHS = ["true", "false"];
+const PREVIOUS: Suggestion = { label: "previous(", detail: "field): of the payment before" };
 const KEYWORDS = ["and", "or", "not", "in", "between", "like", "is null", "is not null"];
 const BASELINE_MEMBERS = [
   "windowMinutes",
@@ -44,7 +45,7 @@ export function suggestions(form: TextFormat, before: string, schema: Schema, lo
   return form === "line" ? lineSuggestions(before, schema) : documentSuggestions(before, schema, lookups);
 }
 
-/** The completions inside `when` or `limit` after `before`: those of a filter, the lists and the maps. */
+/** The completions inside `when` or `limit` after `before`: those of a filter, the previous payment, lists and maps. */
 export function whenSuggestions(schema: Schema, { lists, maps }: Lookups, before: string): Suggestion[] {
   const field = IN_LIST_NAME.exec(before)?.[1];
   if (field !== undefined) return fittingLists(schema, lists, field).map((each) => listed(each.name, each));
@@ -57,6 +58,7 @@ export function whenSuggestions(schema: Schema, { lists, maps }: Lookups, before
   if (isQuoted) return offered;
   return [
     ...offered,
+    PREVIOUS,
     ...lists.map((each) => listed(`list('${each.name}')`, each)),
     ...maps.map((each) => mapped(`${MAP_FUNCTIONS[each.valueType]}('${each.name}', `, each)),
   ];

@@ -1,1 +1,0 @@
-var e=[`ACTIVE`,`PAUSE`,`SHADOW`];function t({rules:t}){return e.find(e=>t.some(t=>t.state===e))??`DRAFT`}function n(e){return`/lists/${encodeURIComponent(e)}`}export{t as n,n as t};
