@@ -117,7 +117,7 @@ def mode_of_edit(state: StateName, who: Actor, *, four_eyes: bool) -> ChangeMode
 
 def check_decision(who: Actor, requested_by: str, contributors: Collection[str], *, four_eyes: bool) -> None:
     """Raise RequestRefused if this user may not approve the request: the role is too low, or four eyes are required and
-    the user requested the change or is one of the `contributors`, who changed the document, or a list that it names,
+    the user requested the change or is one of the `contributors`, who changed the document, or a list or map that it names,
     since its last approval.
     """
     least = LEAST_ROLE[Permission.DECIDE]
@@ -126,7 +126,7 @@ def check_decision(who: Actor, requested_by: str, contributors: Collection[str],
     if four_eyes and not is_second_person(who.user, requested_by, contributors):
         part = "requested the change"
         if who.user != requested_by:
-            part = "changed the rule, or a list that it names, since the last approval"
+            part = "changed the rule, or a list or map that it names, since the last approval"
         raise RequestRefused(
             f"a second person must decide, because you {part}", forbidden=True, cause=RefusalCause.SECOND_PERSON
         )
