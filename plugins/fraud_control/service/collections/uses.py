@@ -78,9 +78,9 @@ def _named(rule: Rule | None) -> frozenset[ItemName]:
 
 
 def _uses(session: Session, reader: RuleReader, text: str) -> Iterator[tuple[CollectionUse, Collection[ItemName]]]:
-    """The rules that name lists or maps and whose documents have a text, with their lists and maps."""
+    """The rules that name lists or maps and whose documents have a text, in any case, with their lists and maps."""
     rules = select(ItemHead.item_key, ItemHead.state, ItemHead.document).where(
-        in_use(RULE), ItemHead.document.contains(text, autoescape=True)
+        in_use(RULE), ItemHead.document.icontains(text, autoescape=True)
     )
     for key, state, document in session.execute(rules.order_by(ItemHead.number)):
         name, items = _parsed(reader, document)
