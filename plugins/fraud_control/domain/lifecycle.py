@@ -117,8 +117,8 @@ def mode_of_edit(state: StateName, who: Actor, *, four_eyes: bool) -> ChangeMode
 
 def check_decision(who: Actor, requested_by: str, contributors: Collection[str], *, four_eyes: bool) -> None:
     """Raise RequestRefused if this user may not approve the request: the role is too low, or four eyes are required and
-    the user requested the change or is one of the `contributors`, who changed the document, or a list or map that it names,
-    since its last approval.
+    the user requested the change or is one of the `contributors`, who changed the document, or a list or map that it
+    names, since its last approval.
     """
     least = LEAST_ROLE[Permission.DECIDE]
     if not who.role.includes(least):
