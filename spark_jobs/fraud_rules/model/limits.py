@@ -29,6 +29,7 @@ class RuleLimits:
     max_window_minutes: int = 43_200
     max_calendar_window: str = field(default="MONTH", metadata=_CALENDAR)
     max_cooldown_seconds: int = 31_622_400
+    max_conditions: int = 8
     max_record_bytes: int = constant(32_768)
     max_members: int = constant(64)
     max_nesting: int = constant(4)

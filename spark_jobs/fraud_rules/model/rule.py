@@ -20,6 +20,7 @@ from fraud_rules.model.value_map import MapChange, MapType
 from fraud_rules.model.window import Window
 
 __all__ = [
+    "AggregateCondition",
     "Baseline",
     "Control",
     "ControlType",
@@ -36,11 +37,16 @@ __all__ = [
 
 
 class RuleState(StrEnum):
-    """The state of a rule in force. A `PAUSE` rule is not evaluated; alerts of `SHADOW` rules go to their own topic."""
+    """The state of a rule in force.
+
+    A `PAUSE` rule is not evaluated. Alerts of `SHADOW` rules go to their own topic. A `SIGNAL` rule is evaluated, but
+    never alerts.
+    """
 
     ACTIVE = "ACTIVE"
     PAUSE = "PAUSE"
     SHADOW = "SHADOW"
+    SIGNAL = "SIGNAL"
 
 
 class Operator(StrEnum):
@@ -73,6 +79,59 @@ class ControlType(StrEnum):
     def clears_state(self) -> bool:
         """Whether the control is a clear: no later window counts a transaction that arrived before it."""
         return self in (ControlType.CLEAR_STATE_ALL, ControlType.CLEAR_STATE_ALL_STOP)
+
+
+class _ComparedAggregate:
+    """An aggregate that is compared with a limit: the rule's own, or that of a condition."""
+
+    __slots__ = ()
+
+    aggregate_function: AggregateFunction
+    aggregate_field: str | None
+    unique: tuple[str, ...]
+    limit: Decimal | Expression
+    filter: Predicate | None
+
+    @property
+    def aggregates_ones(self) -> bool:
+        """Whether the aggregated field is 1 in every row: AVG, MIN or MAX of `COUNT_FLINK` (Flink demo)."""
+        return self.aggregate_function.needs_field and self.aggregate_field is None
+
+    @property
+    def limit_expression(self) -> Expression | None:
+        """The limit if it is an expression. A rule with one has no baseline."""
+        return self.limit if isinstance(self.limit, Expression) else None
+
+    @property
+    def limit_number(self) -> Decimal | None:
+        """The limit if it is a number."""
+        return self.limit if isinstance(self.limit, Decimal) else None
+
+    @property
+    def limit_text(self) -> str:
+        """The limit as text: a number without an exponent, or the expression."""
+        return str(self.limit) if self.limit_number is None else f"{self.limit_number:f}"
+
+    @property
+    def aggregate_fields(self) -> frozenset[str]:
+        """The schema fields that the aggregate, its filter and its limit read."""
+        aggregated = {self.aggregate_field} if self.aggregate_field is not None else set()
+        read = [part.fields for part in (self.filter, self.limit_expression) if part is not None]
+        return frozenset(self.unique).union(aggregated, *read)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCondition(_ComparedAggregate):
+    """A condition beside the rule's own aggregate: another aggregate over the grouping of the rule, with its own
+    window, filter and limit. The fields have the meanings of those of `Rule`."""
+
+    aggregate_function: AggregateFunction
+    aggregate_field: str | None
+    unique: tuple[str, ...]
+    operator: Operator
+    limit: Decimal | Expression
+    window: Window
+    filter: Predicate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +176,7 @@ class PreviousRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(_ComparedAggregate):
     """One valid rule.
 
     `grouping` and `unique` hold sorted canonical field names. The sorted names identify a grouping. An empty grouping
@@ -129,6 +188,10 @@ class Rule:
     rule record. `force` admits a rule over a budget. An alert adds `weight` to the score of its transaction's decision.
     `warm_up` requests the transactions before the rule (see `model.warm_up`). `document` is the rule record, ready for
     JSON: without null members, whole numbers as integers, and other numbers as `Decimal`. Alerts quote the document.
+
+    The own aggregate and the `conditions` are one evaluation: the rule holds if its own aggregate meets the limit, and
+    at least `required` conditions hold; 0 means that none may hold. If only the conditions decide, `has_aggregate` is
+    False, and the own aggregate is COUNT >= 0 over a window of no length, which always holds.
     """
 
     rule_id: int
@@ -145,6 +208,9 @@ class Rule:
     filter: Predicate | None = None
     when: Predicate | None = None
     baseline: Baseline | None = None
+    conditions: tuple[AggregateCondition, ...] = ()
+    required: int = 0
+    has_aggregate: bool = True
     rollout: Rollout | None = None
     source: str | None = None
     force: bool = False
@@ -154,7 +220,12 @@ class Rule:
 
     @property
     def reach_ms(self) -> int:
-        """How far before a transaction its evaluation reads: the window, and the baseline before it."""
+        """How far before a transaction its evaluation reads: its reach without conditions, or the window of one."""
+        return max(self.own_reach_ms, *(each.window.reach_ms for each in self.conditions), 0)
+
+    @property
+    def own_reach_ms(self) -> int:
+        """How far before a transaction the own aggregate reads: the window, and the baseline before it."""
         return self.window.reach_ms + (0 if self.baseline is None else self.baseline.window_ms)
 
     @property
@@ -168,6 +239,16 @@ class Rule:
         return self.state is RuleState.SHADOW
 
     @property
+    def alerts(self) -> bool:
+        """Whether the rule alerts where it holds: all states but `PAUSE` and `SIGNAL`."""
+        return self.state not in (RuleState.PAUSE, RuleState.SIGNAL)
+
+    @property
+    def aggregates(self) -> tuple[Rule | AggregateCondition, ...]:
+        """The aggregates of an evaluation: the own one, then those of the conditions."""
+        return (self, *self.conditions)
+
+    @property
     def selection(self) -> Predicate | None:
         """The transactions that are evaluated: those of `when`, or else of the filter, with a key of the rollout. None
         for a rule without `when` and rollout: its filter selects them."""
@@ -176,11 +257,6 @@ class Rule:
             return self.when or self.rollout
         items = selected.items if isinstance(selected, And) else (selected,)
         return And((self.rollout, *items))
-
-    @property
-    def aggregates_ones(self) -> bool:
-        """Whether the aggregated field is 1 in every row: AVG, MIN or MAX of `COUNT_FLINK` (Flink demo)."""
-        return self.aggregate_function.needs_field and self.aggregate_field is None
 
     @property
     def lists(self) -> Mapping[str, ListType]:
@@ -205,7 +281,8 @@ class Rule:
     @property
     def judged_once(self) -> tuple[tuple[str, Expression], ...]:
         """The members with an expression that is computed once for a transaction, so that it may look values up."""
-        members = (("when", self.when), ("limit", self.limit_expression))
+        limits = ((f"conditions[{i}].limit", each.limit_expression) for i, each in enumerate(self.conditions))
+        members = (("when", self.when), ("limit", self.limit_expression), *limits)
         return tuple((member, expression) for member, expression in members if expression is not None)
 
     @property
@@ -218,28 +295,11 @@ class Rule:
         return PreviousRows(self.filter, self.window) if expression.previous_fields else None
 
     @property
-    def limit_expression(self) -> Expression | None:
-        """The limit if it is an expression. A rule with one has no baseline."""
-        return self.limit if isinstance(self.limit, Expression) else None
-
-    @property
-    def limit_number(self) -> Decimal | None:
-        """The limit if it is a number."""
-        return self.limit if isinstance(self.limit, Decimal) else None
-
-    @property
-    def limit_text(self) -> str:
-        """The limit as text: a number without an exponent, or the expression."""
-        return str(self.limit) if self.limit_number is None else f"{self.limit_number:f}"
-
-    @property
     def fields(self) -> frozenset[str]:
         """All schema fields that the rule reads."""
-        aggregated = {self.aggregate_field} if self.aggregate_field is not None else set()
         compared = frozenset() if self.baseline is None else self.baseline.fields
-        parts = (self.filter, self.when, self.limit_expression)
-        read = [part.fields for part in parts if part is not None]
-        return frozenset(self.grouping).union(self.unique, aggregated, compared, *read)
+        evaluated = frozenset() if self.when is None else self.when.fields
+        return frozenset(self.grouping).union(compared, evaluated, *(each.aggregate_fields for each in self.aggregates))
 
 
 @dataclass(frozen=True, slots=True)

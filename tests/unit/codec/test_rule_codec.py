@@ -13,6 +13,7 @@ from fraud_rules.codec.rules.codec import encode_document, parse_rule_document, 
 from fraud_rules.errors import RuleRejected
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import (
+    AggregateCondition,
     Baseline,
     Control,
     ControlType,
@@ -171,7 +172,8 @@ def test_deletions_and_controls(value: bytes, change: object) -> None:
         ({"source": "seed"}, {"source": "seed"}),
         ({"disabled": False}, {"state": RuleState.ACTIVE}),
         ({"ruleState": "SHADOW"}, {"shadow": True, "evaluated": True}),
-        ({"ruleState": "PAUSE"}, {"shadow": False, "evaluated": False}),
+        ({"ruleState": "PAUSE"}, {"shadow": False, "evaluated": False, "alerts": False}),
+        ({"ruleState": "SIGNAL"}, {"shadow": False, "evaluated": True, "alerts": False}),
         ({"aggregatorFunctionType": "COUNT", "aggregateFieldName": "whatever"}, {"aggregate_field": None}),
         ({"aggregatorFunctionType": "COUNT", "aggregateFieldName": LEFT_OUT}, {"aggregate_field": None}),
         ({"aggregatorFunctionType": "STDDEV", "aggregateFieldName": "payerId"}, {"aggregate_field": "payeeId"}),
@@ -224,6 +226,74 @@ def test_a_rollout_restricts_what_is_evaluated() -> None:
     assert str(parse(record(filter="payeeId > 1", **rollout)).selection).endswith(" and payeeId > 1")
     both = parse(record(filter="payeeId > 1", when="payeeId > 2 and payeeId > 3", **rollout)).selection
     assert [str(each) for each in both.items][1:] == ["payeeId > 2", "payeeId > 3"]
+
+
+COUNTED = {"aggregatorFunctionType": "COUNT", "limitOperatorType": ">=", "limit": 3, "windowMinutes": "60"}
+NO_AGGREGATE = dict.fromkeys(
+    ("aggregatorFunctionType", "aggregateFieldName", "limitOperatorType", "limit", "windowMinutes"), LEFT_OUT
+)
+
+
+def test_a_condition_inherits_the_field_and_the_filter_of_its_rule() -> None:
+    summed = {**COUNTED, "aggregatorFunctionType": "SUM", "limit": "length(paymentType)", "unique": None}
+    rule = parse(record(filter="payeeId = 1", conditions=[COUNTED, summed, {**COUNTED, "filter": ""}]))
+    counted, by_field, unfiltered = rule.conditions
+    assert counted == AggregateCondition(
+        AggregateFunction.COUNT, None, (), Operator.GREATER_EQUAL, Decimal(3), Window(3_600_000), rule.filter
+    )
+    assert (by_field.aggregate_field, by_field.limit_text) == ("paymentAmount", "length(paymentType)")
+    assert (by_field.filter, unfiltered.filter) == (rule.filter, None)
+    assert (rule.reach_ms, rule.has_aggregate, rule.required) == (3_600_000, True, 3)
+    assert rule.fields > {"paymentType"}
+    shown = {name: value for name, value in summed.items() if value is not None}
+    assert rule.document["conditions"][1] == {**shown, "windowMinutes": 60}
+
+
+@pytest.mark.parametrize(
+    ("require", "required"), [(LEFT_OUT, 2), ("all", 2), ("any", 1), ("none", 0), (1, 1), ("2", 2), (None, 2)]
+)
+def test_the_number_of_conditions_that_must_hold(require: object, required: int) -> None:
+    assert parse(record(conditions=[COUNTED, COUNTED], require=require)).required == required
+
+
+def test_a_rule_may_have_conditions_only() -> None:
+    rule = parse(record(**NO_AGGREGATE, unique=[], conditions=[COUNTED]))
+    assert (rule.has_aggregate, rule.window, rule.reach_ms) == (False, Window(0), 3_600_000)
+
+
+@pytest.mark.parametrize(
+    ("changes", "member", "message"),
+    [
+        ({"conditions": []}, "conditions", "must be a list of 1 to 8 objects"),
+        ({"conditions": [COUNTED] * 9}, "conditions", "must be a list of 1 to 8 objects"),
+        ({"conditions": COUNTED}, "conditions", "must be a list of 1 to 8 objects"),
+        ({"conditions": [COUNTED, 3]}, "conditions[1]", "must be an object, not 3"),
+        ({"conditions": [COUNTED, {"ruleId": 2}]}, "conditions[1].ruleId", "cannot name another rule yet"),
+        ({"conditions": [{**COUNTED, "limit": "paymentAmount +"}]}, "conditions[0].limit", "expected"),
+        ({"conditions": [{**COUNTED, "limit": None}]}, "conditions[0].limit", "is required"),
+        ({"conditions": [{**COUNTED, "when": "payeeId = 1"}]}, "conditions[0].when", "is not a member of a condition"),
+        ({"conditions": [{**COUNTED, "baseline": {}}]}, "conditions[0].baseline", "is not a member of a condition"),
+        ({"conditions": [{**COUNTED, "windowSeconds": 1}]}, "conditions[0].windowSeconds", "beside windowMinutes"),
+        ({"conditions": [{**COUNTED, "filter": "x"}]}, "conditions[0].filter", "x"),
+        (
+            {"conditions": [{**COUNTED, "aggregatorFunctionType": "COUNT_WITH_RESET"}]},
+            "conditions[0].aggregatorFunctionType",
+            "must be another function in a condition",
+        ),
+        ({"require": "any"}, "require", "is for a rule with conditions only"),
+        ({"conditions": [COUNTED], "require": 2}, "require", "must be all, any, none, or a number from 1 to 1, not 2"),
+        ({"conditions": [COUNTED], "require": 0}, "require", "not 0"),
+        ({"conditions": [COUNTED], "limit": LEFT_OUT}, "limit", "is required"),
+    ],
+)
+def test_a_fault_of_a_condition_is_named(changes: dict[str, object], member: str, message: str) -> None:
+    (found,) = reasons(record(**changes)).items()
+    assert found[0] == member
+    assert message in found[1][0]
+
+
+def test_a_fault_of_an_inherited_member_is_named_once() -> None:
+    assert list(reasons(record(filter="payeeId =", conditions=[COUNTED]))) == ["filter"]
 
 
 def test_the_fields_a_rule_reads() -> None:

@@ -20,6 +20,7 @@ from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
 
 LINE = "1,(active),(payeeId),,(paymentAmount),(SUM),(>),(50.30),(20)\n"
+CONDITION = {"aggregatorFunctionType": "COUNT", "limitOperatorType": ">", "limit": 3, "windowMinutes": 60}
 WITH_MEMBER: dict[str, dict[str, object]] = {
     "ruleId": {"ruleId": 2},
     "ruleState": {"ruleState": "SHADOW"},
@@ -40,6 +41,8 @@ WITH_MEMBER: dict[str, dict[str, object]] = {
     "filter": {"filter": "payeeId = 1"},
     "when": {"when": "payeeId = 1"},
     "baseline": {"baseline": {"windowMinutes": 60}},
+    "conditions": {"conditions": [CONDITION]},
+    "require": {"require": "none", "conditions": [CONDITION]},
     "rolloutPercent": {"rolloutPercent": 20},
     "name": {"name": "Mules"},
     "description": {"description": "Payments to mules"},
@@ -80,7 +83,8 @@ def test_the_text_form_expresses_a_member_or_refuses_it_by_name(member: str, pro
         assert export_rules([rule], RuleFormat.TEXT) == LINE, "the tool that reads the file names the source"
     else:
         with pytest.raises(
-            InputInvalid, match=f"rule 1 has (windowCalendar, )?{member}, which cannot be expressed in one line"
+            InputInvalid,
+            match=f"rule 1 has (windowCalendar, |conditions, )?{member}, which cannot be expressed in one line",
         ):
             export_rules([rule], RuleFormat.TEXT)
 

@@ -1,6 +1,7 @@
 import { aggregateOf } from "./aggregates";
 import { toText } from "./api/exactJson";
 import type { Liveness, RuleDocument } from "./api/types";
+import { conditionsOf, hasAggregate, requiredText } from "./conditions";
 import { fieldLabel, type Fields } from "./fields";
 import { calendarText, groupDigits, isPartial } from "./ruleSentence";
 
@@ -85,10 +86,21 @@ export function formatBytes(count: number): string {
  * The command line has the same line (`describe` in export.py); tests/corpus/rule_lines.json has cases for both.
  */
 export function ruleFormula(rule: RuleDocument): string {
-  const compared = `${toText(rule["limitOperatorType"]) || "?"} ${limitText(rule)}`;
-  const line = `${aggregateText(rule)} ${compared} in ${windowText(rule)} ${groupingText(rule["groupingKeyNames"])}`;
-  const when = hasText(rule["when"]) ? `, evaluated when ${toText(rule["when"])}` : "";
-  return `${line}${filterText(rule)}${when}${isPartial(rule) ? `, for ${toText(rule["rolloutPercent"])} % of the keys` : ""}`;
+  const keys = groupingText(rule["groupingKeyNames"]);
+  const conditions = conditionsOf(rule);
+  const own = hasAggregate(rule) ? `${comparedText(rule)} ${keys}${filterText(rule)}` : "";
+  const each = conditions.map((condition) => `${comparedText(condition)}${filterText(condition)}`).join("; ");
+  const required = conditions.length === 0 ? "" : `${requiredText(rule, conditions.length)} of [${each}]`;
+  const line = own === "" ? `${required} ${keys}` : [own, required].filter((part) => part !== "").join(", and ");
+  const selected = own === "" && !hasText(rule["when"]) ? rule["filter"] : rule["when"];
+  const when = hasText(selected) ? `, evaluated when ${toText(selected)}` : "";
+  return `${line}${when}${isPartial(rule) ? `, for ${toText(rule["rolloutPercent"])} % of the keys` : ""}`;
+}
+
+/** An aggregate with its limit and window: SUM(paymentAmount) > 5 in 20 min. */
+function comparedText(rule: RuleDocument): string {
+  const operator = toText(rule["limitOperatorType"]) || "?";
+  return `${aggregateText(rule)} ${operator} ${limitText(rule)} in ${windowText(rule)}`;
 }
 
 /** Whether the limit of a rule is an expression: a text that is no number. */

@@ -1,6 +1,7 @@
 import { AGGREGATES } from "./aggregates";
 import { toText } from "./api/exactJson";
 import type { RuleDocument } from "./api/types";
+import { conditionsOf, hasAggregate, requiredText } from "./conditions";
 import { fieldOf, type Fields } from "./fields";
 
 const COMPARISONS: Record<string, string> = {
@@ -26,16 +27,13 @@ const UNITS = [
  */
 export function ruleSentence(rule: RuleDocument, fields: Fields): string | null {
   const grouping = rule["groupingKeyNames"];
-  const comparison = COMPARISONS[toText(rule["limitOperatorType"])];
-  const limit = toText(rule["limit"]);
-  const window = windowWords(rule);
-  if (!Array.isArray(grouping) || comparison === undefined || limit === "" || window === null) return null;
+  const held = heldWords(rule, fields);
+  if (!Array.isArray(grouping) || held === null) return null;
   const subject =
     grouping.length === 0 ? "all payments together have" : `${groupWords(grouping.map(toText), fields)} has`;
-  const condition = conditionWords(rule, fields, `${comparison} ${groupDigits(limit)}`, window);
-  if (condition === null) return null;
-  const verb = rule["action"] === "RESTRICT" ? "Alert and restrict" : "Alert";
-  const sentences = [`${verb} when ${subject} ${condition}.`];
+  const alerts = rule["action"] === "RESTRICT" ? "Alert and restrict" : "Alert";
+  const verb = rule["ruleState"] === "SIGNAL" ? "Signal" : alerts;
+  const sentences = [`${verb} when ${subject} ${held}.`];
   if (toText(rule["filter"]) !== "") sentences.push(`Only payments where ${toText(rule["filter"])} count.`);
   if (toText(rule["when"]) !== "") sentences.push(`Evaluated at payments where ${toText(rule["when"])}.`);
   if (isPartial(rule)) sentences.push(`Evaluated for ${toText(rule["rolloutPercent"])} % of the keys.`);
@@ -53,7 +51,36 @@ function groupWords(names: readonly string[], fields: Fields): string {
   return `${prefix} ${joinedLabels(names, fields)}`;
 }
 
-function conditionWords(rule: RuleDocument, fields: Fields, comparison: string, window: string): string | null {
+/** What must hold: the own aggregate, and as many conditions as the rule requires. */
+function heldWords(rule: RuleDocument, fields: Fields): string | null {
+  const conditions = conditionsOf(rule);
+  const own = hasAggregate(rule) ? aggregateWords(rule, fields) : "";
+  const each = conditions.map((condition) => {
+    const words = aggregateWords(condition, fields);
+    return words === null ? null : words + filteredWords(condition, rule);
+  });
+  if (own === null || each.includes(null)) return null;
+  if (conditions.length === 0) return own;
+  const required = requiredText(rule, conditions.length);
+  const joined = each.join("; ");
+  const words = conditions.length === 1 && required === "all" ? joined : `${required} of these: ${joined}`;
+  return own === "" ? words : `${own}, and ${words}`;
+}
+
+/** The filter of a condition, if it is not that of the rule. */
+function filteredWords(condition: RuleDocument, rule: RuleDocument): string {
+  const filter = toText(condition["filter"]);
+  if (filter === toText(rule["filter"])) return "";
+  return filter === "" ? " (all payments)" : ` (payments where ${filter})`;
+}
+
+/** An aggregate with its limit and window. Null if it lacks a member. */
+function aggregateWords(rule: RuleDocument, fields: Fields): string | null {
+  const operator = COMPARISONS[toText(rule["limitOperatorType"])];
+  const limit = toText(rule["limit"]);
+  const window = windowWords(rule);
+  if (operator === undefined || limit === "" || window === null) return null;
+  const comparison = `${operator} ${groupDigits(limit)}`;
   const aggregate = aggregatedBy(rule);
   const counted = countedWords(aggregate.name, rule["unique"], fields);
   const measured = measuredWords(aggregate.name, aggregate.field, fields);

@@ -45,9 +45,7 @@ def read_baseline(
     baseline = _read(members)
     if baseline is not None and baseline.deviations:
         _check_deviations(reader, function, operator, limit)
-    # A fault of an inherited member is a fault of the rule, not of its baseline.
-    own = [reason for reason in members.reasons if not _is_inherited_fault(reader, reason.field)]
-    reader.add_reasons(own)
+    reader.add_reasons(members)
     if window is not None and window.calendar is not None:
         reader.reject("baseline", "needs windowMinutes or windowSeconds, not windowCalendar")
     elif window is not None and baseline is not None:
@@ -92,8 +90,3 @@ def _check_deviations(
         reader.reject("limitOperatorType", f"must be one of {', '.join(_ORDERED)} with deviations, not {operator}")
     if isinstance(limit, Decimal) and limit < 0:
         reader.reject("limit", "must not be negative with deviations")
-
-
-def _is_inherited_fault(reader: MemberReader, field: str) -> bool:
-    name = field.removeprefix("baseline.")
-    return name in _INHERITED and name not in reader.members_of("baseline") and reader.has_reason(name)

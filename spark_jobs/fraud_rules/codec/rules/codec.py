@@ -17,6 +17,7 @@ import msgspec
 from fraud_rules.codec.rules.baseline import read_baseline
 from fraud_rules.codec.rules.collections.plan import read_change
 from fraud_rules.codec.rules.collections.records import kind_of_record
+from fraud_rules.codec.rules.conditions import NO_AGGREGATE, read_conditions, read_own_aggregate
 from fraud_rules.codec.rules.json import DecodedObject, decode_object, faults_of
 from fraud_rules.codec.rules.members import MemberReader
 from fraud_rules.codec.rules.numbers import readable_id, with_whole_numbers
@@ -115,13 +116,12 @@ def _read_deletion(reader: MemberReader) -> RuleDeletion | None:
 
 def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[str, object]) -> Rule | None:
     rule_id, grouping = reader.rule_id(), reader.grouping()
-    function = reader.aggregate_function()
-    aggregate_field, unique = reader.aggregate_field(function), reader.unique(function)
-    operator, limit = reader.operator(), reader.limit()
-    window, cooldown_ms = reader.window(), reader.cooldown_ms()
+    own, cooldown_ms = read_own_aggregate(reader), reader.cooldown_ms()
+    function, operator, limit, window = own.function, own.operator, own.limit, own.window
     action, row_filter, when = reader.action(), reader.filter(), reader.when()
     source, force, weight = reader.source(), reader.flag("force"), reader.weight()
     baseline = read_baseline(reader, function, operator, limit, window)
+    conditions, required = read_conditions(reader)
     rollout, warm_up = reader.rollout(rule_id, grouping), reader.flag("warmUp")
     reader.check_remarks()
     if rule_id is None or state is None or grouping is None or function is None:
@@ -133,8 +133,8 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
         state=state,
         grouping=grouping,
         aggregate_function=function,
-        aggregate_field=aggregate_field,
-        unique=unique,
+        aggregate_field=own.field,
+        unique=own.unique,
         operator=operator,
         limit=limit,
         window=window,
@@ -143,6 +143,9 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
         filter=row_filter,
         when=when,
         baseline=baseline,
+        conditions=conditions,
+        required=required,
+        has_aggregate=own is not NO_AGGREGATE,
         rollout=rollout,
         source=source,
         force=force,

@@ -12,8 +12,10 @@ import yaml
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.codec.rules.members import MEMBERS
 from fraud_rules.codec.rules.numbers import decimal_of
+from fraud_rules.codec.rules.sentence import required_text
 from fraud_rules.errors import InputInvalid
-from fraud_rules.model.rule import Baseline, Operator, Rule
+from fraud_rules.model.expressions.predicate import Predicate
+from fraud_rules.model.rule import AggregateCondition, Baseline, Operator, Rule
 
 _TEXT_MEMBERS = (
     "ruleId", "ruleState", "groupingKeyNames", "unique", "aggregateFieldName", "aggregatorFunctionType",
@@ -56,23 +58,39 @@ def describe(rule: Rule) -> str:
 
     The pages have the same line (`ruleFormula` in format.ts); tests/corpus/rule_lines.json has cases for both.
     """
-    of = "COUNT_FLINK" if rule.aggregates_ones else rule.aggregate_field or ", ".join(rule.unique)
-    limit = rule.limit_text if rule.baseline is None else _compared_with(rule.baseline, rule.limit_text, rule.operator)
-    condition = f"{rule.aggregate_function.value}({of}) {rule.operator.value} {limit}"
     keys = f"per {', '.join(rule.grouping)}" if rule.grouping else "over all transactions"
-    sentence = f"{condition} in {rule.window.calendar_text or duration(rule.window.reach_ms)} {keys}"
-    if rule.filter is not None:
-        sentence += f" where {rule.filter}"
-    if rule.when is not None:
-        sentence += f", evaluated when {rule.when}"
+    parts = []
+    if rule.has_aggregate:
+        past = rule.baseline
+        limit = rule.limit_text if past is None else _compared_with(past, rule.limit_text, rule.operator)
+        parts.append(f"{_aggregate(rule, limit)} {keys}{_where(rule.filter)}")
+    if rule.conditions:
+        listed = "; ".join(f"{_aggregate(each, each.limit_text)}{_where(each.filter)}" for each in rule.conditions)
+        conditions = f"{required_text(rule)} of [{listed}]"
+        parts.append(conditions if rule.has_aggregate else f"{conditions} {keys}")
+    sentence = ", and ".join(parts)
+    selected = rule.when if rule.has_aggregate else rule.when or rule.filter
+    if selected is not None:
+        sentence += f", evaluated when {selected}"
     return sentence if rule.rollout is None else f"{sentence}, for {rule.rollout.percent} % of the keys"
+
+
+def _where(row_filter: Predicate | None) -> str:
+    return "" if row_filter is None else f" where {row_filter}"
+
+
+def _aggregate(of: Rule | AggregateCondition, limit: str) -> str:
+    """Describe an aggregate with its limit and window: `SUM(paymentAmount) > 20000 in 20 min`."""
+    aggregated = "COUNT_FLINK" if of.aggregates_ones else of.aggregate_field or ", ".join(of.unique)
+    window = of.window.calendar_text or duration(of.window.reach_ms)
+    return f"{of.aggregate_function.value}({aggregated}) {of.operator.value} {limit} in {window}"
 
 
 def _compared_with(baseline: Baseline, limit: str, operator: Operator) -> str:
     """Describe the value with which a rule compares its aggregate: `3 x SUM(paymentAmount) of the 1 h before`."""
     before = f"of the {duration(baseline.window_ms)} before"
     of = "COUNT_FLINK" if baseline.aggregates_ones else baseline.aggregate_field or ""
-    filtered = "" if baseline.filter is None else f" where {baseline.filter}"
+    filtered = _where(baseline.filter)
     if baseline.deviations:
         sign = "+" if operator in (Operator.GREATER, Operator.GREATER_EQUAL) else "-"
         return f"mean({of}) {sign} {limit} deviations {before}{filtered}"
@@ -87,7 +105,7 @@ def duration(length_ms: int) -> str:
 
 def _text_line(document: Mapping[str, object]) -> str:
     lost = [name for name in _NOT_IN_TEXT if name in document]
-    if decimal_of(document.get("limit")) is None:
+    if "limit" in document and decimal_of(document["limit"]) is None:
         lost.append("an expression as its limit")
     if lost:
         has = f"rule {document['ruleId']} has {', '.join(lost)}"

@@ -17,12 +17,12 @@ __all__ = ["unknown_values"]
 def unknown_values(rule: Rule, schema: TransactionSchema) -> list[Reason]:
     """List the unknown texts by member. Such a rule is valid, but its condition may never be true."""
     past = None if rule.baseline is None else rule.baseline.filter
-    conditions = (
+    conditions = [
         ("filter", rule.filter),
-        ("when", rule.when),
-        ("limit", rule.limit_expression),
+        *rule.judged_once,
         ("baseline.filter", past),
-    )
+        *((f"conditions[{i}].filter", each.filter) for i, each in enumerate(rule.conditions)),
+    ]
     warnings: list[Reason] = []
     for member, condition in conditions:
         for name, text in () if condition is None else _texts(condition):

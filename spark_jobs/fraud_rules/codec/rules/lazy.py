@@ -33,7 +33,7 @@ class _Head(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The members of a rule record that decide which rules and groupings are in force."""
 
     rule_id: Annotated[int, msgspec.Meta(ge=1, le=MAX_RULE_ID)]
-    rule_state: Literal["ACTIVE", "PAUSE", "SHADOW"]
+    rule_state: Literal["ACTIVE", "PAUSE", "SHADOW", "SIGNAL"]
     grouping_key_names: tuple[str, ...]
     disabled: bool | None = None
 

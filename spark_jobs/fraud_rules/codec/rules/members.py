@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from typing import TypeVar
 
@@ -47,6 +47,8 @@ MEMBERS = (
     "filter",
     "when",
     "baseline",
+    "conditions",
+    "require",
     "rolloutPercent",
     "name",
     "description",
@@ -68,6 +70,7 @@ _FUNCTIONS = {function.value: function for function in AggregateFunction}
 _OF_UNIQUE = tuple(each for each in AggregateFunction if each.traits.input is AggregateInput.UNIQUE)
 _CALENDARS = {calendar.value: calendar for calendar in Calendar}
 _ACTIONS = {action.value: action for action in RuleAction}
+_REQUIRED = ("all", "any", "none")
 _COUNT_FIELDS = {"COUNT_FLINK": AggregateFunction.COUNT, "COUNT_WITH_RESET_FLINK": AggregateFunction.COUNT_WITH_RESET}
 _MAX_REASONS = 50
 _MAX_SUGGESTIONS = 5
@@ -84,12 +87,14 @@ class MemberReader:
         limits: RuleLimits,
         reasons: list[Reason],
         within: str = "",
+        inherited: Collection[str] = (),
     ) -> None:
         self._document = document
         self._schema = schema
         self._limits = limits
         self._reasons = reasons
         self._within = within
+        self._inherited = inherited
 
     @property
     def reasons(self) -> list[Reason]:
@@ -107,12 +112,41 @@ class MemberReader:
         if not isinstance(value, dict):
             self.reject(name, f"must be an object, not {describe_value(value)}")
             return None
-        defaults = {each: self._document[each] for each in inherited if each in self._document}
-        return MemberReader({**defaults, **value}, self._schema, self._limits, [], f"{name}.")
+        return self._within_member(name, value, inherited)
 
-    def add_reasons(self, reasons: Iterable[Reason]) -> None:
-        """Add the reasons of a nested reader."""
-        self._reasons.extend(reasons)
+    def conditions(self, inherited: Collection[str]) -> list[MemberReader]:
+        """The readers of `conditions`, a list of objects, as `nested` gives them; empty if it is absent or invalid."""
+        name, most = "conditions", self._limits.max_conditions
+        values = self._document.get(name)
+        if values is None:
+            return []
+        if not isinstance(values, list) or not 1 <= len(values) <= most:
+            self.reject(name, f"must be a list of 1 to {most} objects")
+            return []
+        for i, value in enumerate(values):
+            if not isinstance(value, dict):
+                self.reject(f"{name}[{i}]", f"must be an object, not {describe_value(value)}")
+        objects = [(i, value) for i, value in enumerate(values) if isinstance(value, dict)]
+        return [self._within_member(f"{name}[{i}]", value, inherited) for i, value in objects]
+
+    def _within_member(self, name: str, members: Mapping[str, object], inherited: Collection[str]) -> MemberReader:
+        found = {each: self._document[each] for each in inherited if each in self._document and each not in members}
+        return MemberReader({**found, **members}, self._schema, self._limits, [], f"{name}.", found.keys())
+
+    def has(self, name: str) -> bool:
+        """Whether the document has a member, also with an empty value."""
+        return name in self._document
+
+    def has_any(self, names: Collection[str]) -> bool:
+        """Whether the document has one of the members, with more than an empty list."""
+        return any(self._document.get(name, []) != [] for name in names)
+
+    def add_reasons(self, nested: MemberReader) -> None:
+        """Add the reasons of a nested reader, except those of inherited members that this reader has rejected."""
+        for reason in nested.reasons:
+            name = reason.field.removeprefix(nested._within)
+            if name not in nested._inherited or not self.has_reason(name):
+                self._reasons.append(reason)
 
     def has_reason(self, name: str) -> bool:
         """Whether a member has been rejected."""
@@ -124,9 +158,8 @@ class MemberReader:
         for position, name in enumerate(unknown):
             similar = difflib.get_close_matches(name[:40], known, n=1) if position < _MAX_SUGGESTIONS else []
             suggestion = f"; did you mean {similar[0]}?" if similar else ""
-            self.reject(
-                quote(name).strip("'"), f"is not a member of a {self._within.rstrip('.') or 'rule'}{suggestion}"
-            )
+            kind = self._within.partition("[")[0].rstrip(".s") or "rule"
+            self.reject(quote(name).strip("'"), f"is not a member of a {kind}{suggestion}")
 
     def rule_id(self) -> int | None:
         """`ruleId`, a positive 64-bit integer."""
@@ -235,7 +268,7 @@ class MemberReader:
         if len(present) == 2:
             self.reject("windowSeconds", "is given beside windowMinutes; give one of the two")
         elif not present:
-            others = "windowSeconds" if self._within else "windowSeconds or windowCalendar"
+            others = "windowSeconds" if self._within == "baseline." else "windowSeconds or windowCalendar"
             self.reject("windowMinutes", f"is required (or {others})")
         if minutes is not None:
             return minutes * 60_000
@@ -291,10 +324,21 @@ class MemberReader:
         if reach_ms > longest * 60_000:
             self.reject("baseline", f"and the window are longer than {longest} minutes together")
 
-    def members_of(self, name: str) -> Mapping[str, object]:
-        """The members of a member that is an object; empty for any other value."""
-        value = self._document.get(name)
-        return value if isinstance(value, dict) else {}
+    def required(self, conditions: int) -> int:
+        """`require` as the least number of the `conditions` that must hold; 0 if none may hold."""
+        value = self._document.get("require", "all")
+        if not self.has("conditions"):
+            if self.has("require"):
+                self.reject("require", "is for a rule with conditions only")
+            return 0
+        if isinstance(value, str) and value in _REQUIRED:
+            return {"all": conditions, "any": 1, "none": 0}[value]
+        if type(value) is int and 1 <= value <= conditions:
+            return value
+        if conditions:
+            allowed = f"{', '.join(_REQUIRED)}, or a number from 1 to {conditions}"
+            self.reject("require", f"must be {allowed}, not {describe_value(value)}")
+        return conditions
 
     def source(self) -> str | None:
         """`source`, the name of the tool that wrote the record."""

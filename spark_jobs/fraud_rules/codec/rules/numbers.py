@@ -22,6 +22,7 @@ WHOLE_NUMBERS: Final = (
     "minCount",
     "weight",
     "rolloutPercent",
+    "require",
 )
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,64}(\.[0-9]{1,64})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
@@ -34,6 +35,8 @@ def with_whole_numbers(members: Mapping[str, object]) -> dict[str, object]:
 
 
 def _nested(value: object) -> object:
+    if isinstance(value, list):
+        return [_nested(each) for each in value]
     if not isinstance(value, dict):
         return value
     return {name: _whole(each) if name in WHOLE_NUMBERS else each for name, each in value.items() if each is not None}

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable
 
 from fraud_rules.model.aggregate import AggregateFunction, AggregateInput
-from fraud_rules.model.rule import Baseline, Operator, Rule, RuleAction
+from fraud_rules.model.rule import AggregateCondition, Baseline, Operator, Rule, RuleAction, RuleState
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.grouped_number import grouped
 
-__all__ = ["rule_sentence"]
+__all__ = ["required_text", "rule_sentence"]
 
 _COMPARISONS = {
     Operator.GREATER: "more than",
@@ -27,17 +27,14 @@ _UNITS_MS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_00
 
 
 def rule_sentence(rule: Rule, schema: TransactionSchema) -> str:
-    """Describe a rule in one to four sentences: its condition, its filter, and the payments and keys for which it is
-    evaluated."""
+    """Describe a rule in a few sentences: its aggregate, its conditions, its filter, and the payments and keys for
+    which it is evaluated."""
     words = _Words(schema)
     verb = "Alert and restrict" if rule.action is RuleAction.RESTRICT else "Alert"
+    if rule.state is RuleState.SIGNAL:
+        verb = "Signal"
     subject = f"{words.subject(rule.grouping)} has" if rule.grouping else "all payments together have"
-    window = rule.window.calendar_text or _length(rule.window.reach_ms)
-    if rule.baseline is None:
-        condition = f"{words.condition(rule)} within {window}"
-    else:
-        condition = f"within {window} {words.compared(rule, rule.baseline)}"
-    sentences = [f"{verb} when {subject} {condition}."]
+    sentences = [f"{verb} when {subject} {words.held(rule)}."]
     if rule.filter is not None:
         sentences.append(f"Only payments where {rule.filter} count.")
     if rule.when is not None:
@@ -47,22 +44,42 @@ def rule_sentence(rule: Rule, schema: TransactionSchema) -> str:
     return " ".join(sentences)
 
 
+def required_text(rule: Rule) -> str:
+    """The number of conditions that must hold, in words: `all`, `at least 2`."""
+    if rule.required == len(rule.conditions):
+        return "all"
+    return {0: "none", 1: "any"}.get(rule.required, f"at least {rule.required}")
+
+
 class _Words:
     """The words for the fields of a schema."""
 
     def __init__(self, schema: TransactionSchema) -> None:
         self._schema = schema
 
-    def condition(self, rule: Rule) -> str:
-        comparison = f"{_COMPARISONS[rule.operator]} {grouped(rule.limit_text)}"
-        counted = self._counted(rule.aggregate_function, rule.unique)
+    def held(self, rule: Rule) -> str:
+        """What must hold: the own aggregate, and as many conditions as the rule requires."""
+        own = self.condition(rule) if rule.baseline is None else self.compared(rule, rule.baseline)
+        if not rule.conditions:
+            return own
+        joined = "; ".join(f"{self.condition(each)}{_filtered(each, rule)}" for each in rule.conditions)
+        is_one = len(rule.conditions) == rule.required == 1
+        conditions = joined if is_one else f"{required_text(rule)} of these: {joined}"
+        return f"{own}, and {conditions}" if rule.has_aggregate else conditions
+
+    def condition(self, of: Rule | AggregateCondition) -> str:
+        """An aggregate with its limit and window."""
+        window = of.window.calendar_text or _length(of.window.reach_ms)
+        comparison = f"{_COMPARISONS[of.operator]} {grouped(of.limit_text)}"
+        counted = self._counted(of.aggregate_function, of.unique)
         if counted is not None:
-            return f"{comparison} {counted}"
-        measured = self._measured(rule.aggregate_function, rule.aggregate_field)
-        return f"{_with_article(measured)} of {comparison}{self._unit(rule.aggregate_field)}"
+            return f"{comparison} {counted} within {window}"
+        measured = self._measured(of.aggregate_function, of.aggregate_field)
+        return f"{_with_article(measured)} of {comparison}{self._unit(of.aggregate_field)} within {window}"
 
     def compared(self, rule: Rule, baseline: Baseline) -> str:
         """The aggregate and the value of the past with which a rule compares it."""
+        within = f"within {_length(rule.window.reach_ms)}"
         value = _with_article(self._value(rule.aggregate_function, rule.aggregate_field, rule.unique))
         comparison = f"{_COMPARISONS[rule.operator]} {grouped(rule.limit_text)}"
         past = self._value(baseline.aggregate_function, baseline.aggregate_field, ())
@@ -70,9 +87,9 @@ class _Words:
         if baseline.deviations:
             side = "below" if rule.operator in (Operator.LESS, Operator.LESS_EQUAL) else "above"
             past = self._measured(AggregateFunction.AVG, baseline.aggregate_field)
-            text = f"{value} of {comparison} standard deviations {side} the {past} {before}"
+            text = f"{within} {value} of {comparison} standard deviations {side} the {past} {before}"
         else:
-            text = f"{value} of {comparison} times the {past} {before}"
+            text = f"{within} {value} of {comparison} times the {past} {before}"
         return text if baseline.filter is None else f"{text} (payments where {baseline.filter})"
 
     def subject(self, grouping: Iterable[str]) -> str:
@@ -115,6 +132,13 @@ class _Words:
     def _ordered(self, names: Iterable[str]) -> list[str]:
         order = {name: i for i, name in enumerate(self._schema.names)}
         return sorted(names, key=lambda name: order.get(name, len(order)))
+
+
+def _filtered(condition: AggregateCondition, rule: Rule) -> str:
+    """The filter of a condition, if it is not that of the rule."""
+    if condition.filter == rule.filter:
+        return ""
+    return " (all payments)" if condition.filter is None else f" (payments where {condition.filter})"
 
 
 def _length(length_ms: int) -> str:

@@ -13,7 +13,8 @@ from fraud_rules.model.value_map import MapValueType
 from fraud_rules.model.window import Calendar
 
 __all__ = [
-    "BaselineOfRuleDocument", "ExportedListDocument", "ExportedMapDocument", "ExportedRuleDocument", "RuleDocument",
+    "BaselineOfRuleDocument", "ConditionOfRuleDocument", "ExportedListDocument", "ExportedMapDocument",
+    "ExportedRuleDocument", "RuleDocument",
 ]  # fmt: skip
 
 _Number: TypeAlias = Annotated[Raw, Meta(extra_json_schema={"type": ["number", "string"]})]
@@ -32,14 +33,29 @@ class BaselineOfRuleDocument(Struct, rename="camel", kw_only=True):
     deviations: bool | UnsetType = UNSET
 
 
+class ConditionOfRuleDocument(Struct, rename="camel", kw_only=True):
+    """A condition of a rule: docs/rules.md."""
+
+    aggregator_function_type: AggregateFunction
+    limit_operator_type: str
+    limit: _Number
+    aggregate_field_name: str | UnsetType = UNSET
+    unique: list[str] | UnsetType = UNSET
+    window_minutes: int | UnsetType = UNSET
+    window_seconds: int | UnsetType = UNSET
+    window_calendar: Calendar | UnsetType = UNSET
+    zone: str | UnsetType = UNSET
+    filter: str | UnsetType = UNSET
+
+
 class RuleDocument(Struct, rename="camel", kw_only=True):
     """The record of a rule, as its writer sent it, without null members: docs/rules.md."""
 
     rule_id: int
     rule_state: RuleState
     grouping_key_names: list[str]
-    limit_operator_type: str
-    limit: _Number
+    limit_operator_type: str | UnsetType = UNSET
+    limit: _Number | UnsetType = UNSET
     aggregator_function_type: AggregateFunction | UnsetType = UNSET
     aggregate_field_name: str | UnsetType = UNSET
     unique: list[str] | UnsetType = UNSET
@@ -53,6 +69,8 @@ class RuleDocument(Struct, rename="camel", kw_only=True):
     filter: str | UnsetType = UNSET
     when: str | UnsetType = UNSET
     baseline: BaselineOfRuleDocument | UnsetType = UNSET
+    conditions: list[ConditionOfRuleDocument] | UnsetType = UNSET
+    require: int | str | UnsetType = UNSET
     rollout_percent: int | UnsetType = UNSET
     name: str | UnsetType = UNSET
     description: str | UnsetType = UNSET

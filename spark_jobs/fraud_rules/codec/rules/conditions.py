@@ -1,0 +1,83 @@
+"""Reads the members `conditions` and `require` of a rule: what must hold beside its own aggregate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from fraud_rules.codec.rules.members import MemberReader
+from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.expressions.expression import Expression
+from fraud_rules.model.rule import AggregateCondition, Operator
+from fraud_rules.model.window import Window
+
+__all__ = ["NO_AGGREGATE", "AggregateMembers", "read_conditions", "read_own_aggregate"]
+
+_INHERITED: Final = ("aggregateFieldName", "filter")
+_MEMBERS: Final = (
+    "aggregatorFunctionType",
+    "aggregateFieldName",
+    "unique",
+    "limitOperatorType",
+    "limit",
+    "windowMinutes",
+    "windowSeconds",
+    "windowCalendar",
+    "zone",
+    "filter",
+)
+_OF_AGGREGATE: Final = (*(name for name in _MEMBERS if name != "filter"), "baseline")
+"""The members of a rule's own aggregate. All or none of them are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateMembers:
+    """An aggregate and the limit that it is compared with, in a rule or a condition. An invalid member is None."""
+
+    function: AggregateFunction | None
+    field: str | None
+    unique: tuple[str, ...]
+    operator: Operator | None
+    limit: Decimal | Expression | None
+    window: Window | None
+
+
+NO_AGGREGATE: Final = AggregateMembers(AggregateFunction.COUNT, None, (), Operator.GREATER_EQUAL, Decimal(0), Window(0))
+"""In place of the own aggregate of a rule that has conditions only. It always holds."""
+
+
+def read_own_aggregate(reader: MemberReader) -> AggregateMembers:
+    """Read the own aggregate of a rule. Beside conditions, it may be left out."""
+    if reader.has("conditions") and not reader.has_any(_OF_AGGREGATE):
+        return NO_AGGREGATE
+    return _read_aggregate(reader)
+
+
+def read_conditions(reader: MemberReader) -> tuple[tuple[AggregateCondition, ...], int]:
+    """Read the conditions, and the least number of them that must hold; 0 if none may hold."""
+    readers = reader.conditions(_INHERITED)
+    conditions = [_read_condition(each) for each in readers]
+    for members in readers:
+        reader.add_reasons(members)
+    return tuple(each for each in conditions if each is not None), reader.required(len(readers))
+
+
+def _read_condition(members: MemberReader) -> AggregateCondition | None:
+    if members.has("ruleId"):
+        members.reject("ruleId", "cannot name another rule yet; a condition is an aggregate")
+        return None
+    members.reject_unknown(_MEMBERS)
+    found, row_filter = _read_aggregate(members), members.filter()
+    function, operator, limit, window = found.function, found.operator, found.limit, found.window
+    if function is AggregateFunction.COUNT_WITH_RESET:
+        members.reject("aggregatorFunctionType", f"must be another function in a condition, not {function}")
+    if function is None or operator is None or limit is None or window is None:
+        return None
+    return AggregateCondition(function, found.field, found.unique, operator, limit, window, row_filter)
+
+
+def _read_aggregate(members: MemberReader) -> AggregateMembers:
+    function = members.aggregate_function()
+    field, unique = members.aggregate_field(function), members.unique(function)
+    return AggregateMembers(function, field, unique, members.operator(), members.limit(), members.window())
