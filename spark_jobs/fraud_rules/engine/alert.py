@@ -18,11 +18,17 @@ from fraud_rules.engine.state.previous_payments import PreviousColumns
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import aggregate_of, baseline_value
 from fraud_rules.engine.window.plan import GroupingPlan
-from fraud_rules.model.documents.alerts import AlertDocument, BaselineDocument, PreviousDocument, RestrictionDocument
+from fraud_rules.model.documents.alerts import (
+    AlertDocument,
+    BaselineDocument,
+    ConditionDocument,
+    PreviousDocument,
+    RestrictionDocument,
+)
 from fraud_rules.model.documents.transactions import EvaluationDocument
 from fraud_rules.model.expressions.unscaled import unscaled_text
 from fraud_rules.model.output import AlertRecord
-from fraud_rules.model.rule import Baseline, PreviousRows, Rule, RuleAction
+from fraud_rules.model.rule import AggregateCondition, Baseline, PreviousRows, Rule, RuleAction
 from fraud_rules.model.ruleset import RuleInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch, cells_of
@@ -35,10 +41,11 @@ _TRANSACTION = b',"triggeringEvent":{'
 """The beginning of the transaction in an alert. No text before it contains these bytes, because JSON escapes quotes,
 and the values of a key are scalars."""
 
-_OUTCOMES: Final[Mapping[int, Literal["no", "alert", "suppressed"]]] = {
+_OUTCOMES: Final[Mapping[int, Literal["no", "alert", "suppressed", "signal"]]] = {
     at.FIRED_NO: "no",
     at.FIRED_YES: "alert",
     at.FIRED_SUPPRESSED: "suppressed",
+    at.FIRED_SIGNAL: "signal",
 }
 _CACHED_DOCUMENTS = 4096
 _NAMESPACE = ALERT_NAMESPACE.bytes
@@ -60,11 +67,15 @@ def _uuid5_text(name: bytes) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def triggering_value(in_force: RuleInForce, row: Sequence[int], schema: TransactionSchema) -> str:
+def triggering_value(of: Rule | AggregateCondition, row: Sequence[int], schema: TransactionSchema) -> str:
     """The aggregate in an output row of the kernel (see O_* in `layout`), as a decimal without trailing zeros."""
-    rule = in_force.rule
-    field = None if rule.aggregate_field is None else schema.field(rule.aggregate_field)
-    return aggregate_of(rule).render(row, 0 if field is None else field.scale)
+    field = None if of.aggregate_field is None else schema.field(of.aggregate_field)
+    return aggregate_of(of).render(row, 0 if field is None else field.scale)
+
+
+def _has_value(of: Rule | AggregateCondition, row: Sequence[int]) -> bool:
+    """Whether the aggregate in an output row has a value."""
+    return row[at.O_VALUES] > 0 or aggregate_of(of).has_value_of_empty_window
 
 
 def limit_text(plan: GroupingPlan, limits: Sequence[Column], rule: int, i: int) -> str | None:
@@ -114,6 +125,33 @@ def _baseline(
     )
 
 
+def condition_documents(
+    plan: GroupingPlan,
+    rule: Rule,
+    rows: Sequence[Sequence[int]],
+    limits: Sequence[Column],
+    time_ms: int,
+    schema: TransactionSchema,
+) -> list[ConditionDocument]:
+    """The conditions of a rule in their output rows, for a transaction of this event time. `limits` has the values of
+    the plan's limits."""
+    found = []
+    for condition, row in zip(rule.conditions, rows, strict=True):
+        start_ms = condition.window.start_ms(time_ms)
+        has_value = start_ms is not None and _has_value(condition, row)
+        limit = limit_text(plan, limits, row[at.O_RULE], row[at.O_ROW])
+        found.append(
+            ConditionDocument(
+                value=triggering_value(condition, row, schema) if has_value else None,
+                count=row[at.O_COUNT],
+                window_start=start_ms,
+                holds=bool(row[at.O_FIRED]),
+                limit=UNSET if condition.limit_expression is None else limit,
+            )
+        )
+    return found
+
+
 UsedVersions: TypeAlias = Mapping[CollectionKind, Mapping[str, int]]
 _NOTHING: Final[UsedVersions] = {}
 
@@ -152,6 +190,7 @@ class AlertBuilder:
         used: UsedVersions = _NOTHING,
         limit: str | None = None,
         previous: PreviousDocument | UnsetType | None = UNSET,
+        conditions: Sequence[ConditionDocument] = (),
     ) -> AlertRecord:
         """Build the alert of an output row. Its O_ROW is the position of the transaction in the batch.
 
@@ -172,7 +211,7 @@ class AlertBuilder:
             shadow=rule.shadow,
             violated_rule=_document(in_force),
             key=key,
-            triggering_value=triggering_value(in_force, row, self._schema),
+            triggering_value=triggering_value(rule, row, self._schema),
             triggering_event=msgspec.Raw(encoded),
             window_start=start_ms,
             window_end=time_ms,
@@ -187,6 +226,7 @@ class AlertBuilder:
             maps=used.get(CollectionKind.MAP, UNSET),
             limit=UNSET if limit is None else limit,
             previous=previous,
+            conditions=list(conditions) or UNSET,
         )
         text = _encoder.encode(alert)
         transaction_at = text.index(_TRANSACTION) + len(_TRANSACTION) - 1
@@ -213,8 +253,8 @@ class AlertBuilder:
     def encode_evaluation(self, in_force: RuleInForce, row: Sequence[int]) -> bytes:
         """Encode the evaluation of one rule for one transaction as JSON, for debugging."""
         event = self._payments[row[at.O_ROW]].event
-        has_value = row[at.O_VALUES] or aggregate_of(in_force.rule).has_value_of_empty_window
-        value = triggering_value(in_force, row, self._schema) if has_value else None
+        rule = in_force.rule
+        value = triggering_value(rule, row, self._schema) if _has_value(rule, row) else None
         return _encoder.encode(
             EvaluationDocument(
                 rule_id=in_force.rule.rule_id,

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import islice
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.alert import AlertBuilder, limit_text, previous_payment
+from fraud_rules.engine.alert import AlertBuilder, condition_documents, limit_text, previous_payment
 from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.fanout import in_arrival_order
 from fraud_rules.engine.lookups import collection_versions, lookup_columns
@@ -378,18 +379,26 @@ class _BatchEvaluation:
         if self._engine.observer is not None:
             self._engine.observer(batch, head.fields, plan, result)
             return
-        output = result.output.tolist()
+        output, conditions = result.output.tolist(), iter(result.conditions.tolist())
         builder = AlertBuilder(batch, self._engine.schema, head.fields, self._detection_ms, output)
         used_versions = cache(lambda rule, count: collection_versions(plan.in_force[rule].rule, self._timeline, count))
+        times_ms = batch.columns[TIME_FIELD].values
         for row in output:
-            in_force = plan.in_force[row[at.O_RULE]]
+            in_force, i = plan.in_force[row[at.O_RULE]], row[at.O_ROW]
+            of_rule = list(islice(conditions, row[at.O_CONDITIONS]))
             if row[at.O_FIRED] == at.FIRED_YES:
-                count = int(entry_counts[row[at.O_ROW]])
-                used = used_versions(row[at.O_RULE], count)
-                limit = limit_text(plan, result.limits, row[at.O_RULE], row[at.O_ROW])
-                previous = previous_payment(in_force.rule, result.previous, row[at.O_ROW], self._engine.schema)
                 with nullcontext() if sample is None else sample.alert_of(row[at.O_RULE]):
-                    self._alerts.append(builder.build(in_force, row, used, limit, previous))
+                    used = used_versions(row[at.O_RULE], int(entry_counts[i]))
+                    limit = limit_text(plan, result.limits, row[at.O_RULE], i)
+                    previous = previous_payment(in_force.rule, result.previous, i, self._engine.schema)
+                    found = (
+                        condition_documents(
+                            plan, in_force.rule, of_rule, result.limits, int(times_ms[i]), self._engine.schema
+                        )
+                        if of_rule
+                        else ()
+                    )
+                    self._alerts.append(builder.build(in_force, row, used, limit, previous, found))
             if self._engine.settings.evaluations:
                 self._evaluations.append(builder.encode_evaluation(in_force, row))
         self._report_unevaluated(batch, head, result)

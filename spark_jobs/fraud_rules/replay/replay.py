@@ -41,7 +41,7 @@ ALERT_MEMBERS = (
 )  # fmt: skip
 """The members of an alert that a replay returns beside `transactionId`. Logs, cuts and pins determine them."""
 
-OPTIONAL_MEMBERS = ("lists", "maps", "baseline", "limit", "previous")
+OPTIONAL_MEMBERS = ("lists", "maps", "baseline", "limit", "previous", "conditions")
 """Further such members, which only some alerts have."""
 
 _ANSWERED = ("alerts", "decisions", "late", "quarantine", "duplicates", "conflictingDuplicates", "nullKeys")

@@ -18,7 +18,7 @@ from tests.support.streams.generated import START_MS
 
 
 class Features(NamedTuple):
-    """The features that the rules of a stream may use."""
+    """The features that the rules of a stream may use. Without `named_rules`, conditions are aggregates only."""
 
     limits: bool = False
     rollout: bool = False
@@ -26,6 +26,7 @@ class Features(NamedTuple):
     maps: bool = False
     previous: bool = False
     conditions: bool = False
+    named_rules: bool = True
 
 
 LIMITS = [
@@ -204,7 +205,8 @@ def _with_conditions(draw: st.DrawFn, rule: Mapping[str, Any], features: Feature
     if draw(st.booleans()):
         return found
     named = st.sampled_from([4, 5, 4, 5, 1, 2]).map(lambda rule_id: {"ruleId": rule_id})
-    found["conditions"] = draw(st.lists(st.one_of(named, _conditions(features)), min_size=1, max_size=3, unique_by=str))
+    each = st.one_of(named, _conditions(features)) if features.named_rules else _conditions(features)
+    found["conditions"] = draw(st.lists(each, min_size=1, max_size=3, unique_by=str))
     required = draw(st.sampled_from([None, "all", "any", "none", 1, min(len(found["conditions"]), 2)]))
     if draw(st.integers(0, 3)) == 3:
         own = ("aggregateFieldName", "aggregatorFunctionType", "limitOperatorType", "limit", "unique", "baseline")

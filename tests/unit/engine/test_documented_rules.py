@@ -117,6 +117,10 @@ STREAMS = {
         [Pay(0, place=BERLIN), Pay(HOUR, place=PARIS), Pay(HOUR + MINUTE), Pay(2 * HOUR, place=SYDNEY)],
         [Pay(0, place=BERLIN), Pay(HOUR, place=PARIS), Pay(HOUR + MINUTE), Pay(20 * HOUR, place=SYDNEY)],
     ),
+    126: Streams(
+        [Pay(0, "2000", to=2), Pay(60, "2000", to=3), Pay(120, "1000", to=4)],
+        [Pay(0, "3000", to=2), Pay(60, "2000", to=3), Pay(120, "1000", to=4), Pay(HOUR, "1000", to=2)],
+    ),
     140: Streams(
         [Pay(HOUR, "200"), Pay(2 * HOUR, "50.01")],
         [Pay(0, "200"), Pay(HOUR, "250"), Pay(2 * HOUR, "5000", payer=2)],

@@ -193,6 +193,22 @@ def test_engine_agrees_with_the_oracle_about_the_previous_payment_after_warm_ups
     check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
 
 
+@SHRINKS
+@stream_seeds(STREAMS // 2)
+@pytest.mark.parametrize("limits", [False, True])
+def test_engine_agrees_with_the_oracle_about_conditions(stream_seed: int, limits: bool) -> None:
+    features = Features(conditions=True, named_rules=False, limits=limits, calendars=limits, rollout=limits)
+    streams = with_features(documents(), features)
+    check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 4)
+def test_engine_agrees_with_the_oracle_about_conditions_after_warm_ups(stream_seed: int) -> None:
+    streams = with_features(warmed_documents(), Features(conditions=True, named_rules=False))
+    check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
+
+
 def test_a_batch_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:
     for document in documents_of_every_order():
         _assert_same(document, _oracle, _engine)

@@ -23,7 +23,12 @@ from fraud_rules.model.transaction import TransactionBatch
 
 __all__ = ["EntityAggregate", "OtherRule", "entity_aggregates", "rules_of_other_keys"]
 
-_OUTCOMES: Final = {at.FIRED_NO: "none", at.FIRED_YES: "alert", at.FIRED_SUPPRESSED: "suppressed"}
+_OUTCOMES: Final = {
+    at.FIRED_NO: "none",
+    at.FIRED_YES: "alert",
+    at.FIRED_SUPPRESSED: "suppressed",
+    at.FIRED_SIGNAL: "signal",
+}
 _BOUND_DECIMALS: Final = 6
 
 
@@ -35,8 +40,8 @@ class EntityAggregate(msgspec.Struct, frozen=True, rename="camel"):
     the limit and the `baseline` as `limit_is` says: VALUE, FACTOR or DEVIATIONS. `bound` and `baseline` are None if the
     key has too few payments for a baseline; `bound` also if the limit is null. `window_calendar` is a calendar window
     in words, empty for a window of `window_ms`. From `window_over_ms` on, windows do not contain the payment. `share`
-    is the value as a share of the bound, for rules that fire above a positive bound. `outcome` is alert, suppressed or
-    none.
+    is the value as a share of the bound, for rules that fire above a positive bound. `outcome` is alert, suppressed,
+    signal or none.
     """
 
     rule_id: int
@@ -103,7 +108,7 @@ def rules_of_other_keys(timeline: RuleTimeline, field: str) -> list[OtherRule]:
 def _aggregate(found: LastEvaluation, schema: TransactionSchema) -> EntityAggregate:
     rule, row = found.in_force.rule, found.output
     payment: Mapping[str, Any] = found.payment(schema)
-    value = triggering_value(found.in_force, row, schema)
+    value = triggering_value(found.in_force.rule, row, schema)
     baseline, bound = _compared(rule, found.limit, row, schema)
     return EntityAggregate(
         rule_id=rule.rule_id,

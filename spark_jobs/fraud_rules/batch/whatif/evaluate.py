@@ -207,7 +207,7 @@ class _Watch:
     def _values(self, plan: GroupingPlan, hits: Ints) -> list[str]:
         if not self._work.values:
             return [""] * len(hits)
-        return [triggering_value(plan.in_force[row[at.O_RULE]], row, self._schema) for row in hits.tolist()]
+        return [triggering_value(plan.in_force[row[at.O_RULE]].rule, row, self._schema) for row in hits.tolist()]
 
 
 def _ids(column: Column) -> list[int | str]:

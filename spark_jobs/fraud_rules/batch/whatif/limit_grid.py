@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fraud_rules.batch.whatif.labels import FRAUD
 from fraud_rules.model.rule import Rule
 
-__all__ = ["CountedLimits", "grid_of", "own_limit"]
+__all__ = ["CountedLimits", "grid_of", "has_grid", "own_limit"]
 
 Ints = NDArray[np.int64]
 
@@ -62,9 +62,12 @@ def grid_of(draft: Rule, scale: int) -> tuple[Decimal, ...]:
     """Round limits for an aggregate of a field with `scale` decimals, ascending, with the draft's own.
 
     For counts, whole numbers. For factors and deviations of a baseline, from 0 to 100,000. For STDDEV, none below 0.
-    For a limit that is an expression, factors of its value.
+    For a limit that is an expression, factors of its value. For a rule with conditions, multiples of its own limit,
+    because each costs an evaluation of its own.
     """
     own = own_limit(draft)
+    if draft.conditions:
+        return tuple(sorted({own, *(own * each for each in (_OF_EXPRESSIONS if draft.limit_number else ()))}))
     if draft.limit_expression is not None:
         return _OF_EXPRESSIONS
     if draft.baseline is not None:
@@ -75,6 +78,11 @@ def grid_of(draft: Rule, scale: int) -> tuple[Decimal, ...]:
     positive = _decades(-scale, _DIGITS)
     negative = [] if draft.aggregate_function.traits.is_nonnegative else [-each for each in positive]
     return tuple(sorted({Decimal(0), own, *positive, *negative}))
+
+
+def has_grid(draft: Rule) -> bool:
+    """Whether one pass over the evaluations of the draft gives the alerts of all limits of a fine grid."""
+    return draft.limit_expression is None and not draft.conditions
 
 
 def own_limit(draft: Rule) -> Decimal:

@@ -20,7 +20,7 @@ from fraud_rules.batch.whatif.evaluate import DraftFire, Fires, WhatIfWork, eval
 from fraud_rules.batch.whatif.figures import figures_of, find_labels, suggestions_of
 from fraud_rules.batch.whatif.fires_file import write_fires
 from fraud_rules.batch.whatif.labels import Labels
-from fraud_rules.batch.whatif.limit_grid import CountedLimits, grid_of, own_limit
+from fraud_rules.batch.whatif.limit_grid import CountedLimits, grid_of, has_grid, own_limit
 from fraud_rules.batch.whatif.place import FOLDER, report_name
 from fraud_rules.batch.whatif.result import (
     MOST_KEYS,
@@ -117,7 +117,7 @@ def _evaluate(work: WhatIfWork, question: WhatIfQuery) -> tuple[Fires, CountedLi
     if not question.limits:
         declared = work.schema.field(variants.draft.aggregate_field or "")
         grid = grid_of(variants.draft, 0 if declared is None else declared.scale)
-        if depends_on_alerts(variants.draft) and variants.draft.limit_expression is None:
+        if depends_on_alerts(variants.draft) and has_grid(variants.draft):
             probe = replace(work, variants=probe_of(variants, grid), values=False)
             probed = evaluate_variants(probe, question.processes)
             counted = CountedLimits(grid, probed.by_limit).shown(own_limit(variants.draft), probed.transactions)

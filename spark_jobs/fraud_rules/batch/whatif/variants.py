@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
+from fraud_rules.batch.whatif.limit_grid import has_grid
 from fraud_rules.engine.window.curve import depends_on_alerts
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.aggregate import AggregateFunction
@@ -41,7 +42,7 @@ class Variants:
     @property
     def share_evaluations(self) -> bool:
         """Whether the draft's evaluations give the result of all limits."""
-        return not depends_on_alerts(self.draft) and self.draft.limit_expression is None
+        return not depends_on_alerts(self.draft) and has_grid(self.draft)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -93,7 +94,7 @@ def variants_of(
     """The draft with these limits and other windows; a calendar window has none. `log` are the entries of the rule log,
     from a timeline."""
     window_ms = draft.window.reach_ms
-    longest_ms = bounds.max_window_minutes * 60_000 - (draft.reach_ms - window_ms)
+    longest_ms = bounds.max_window_minutes * 60_000 - (draft.own_reach_ms - window_ms)
     factors = _WINDOWS if windows and draft.window.calendar is None else ()
     scaled = [int(window_ms * factor) // 1_000 * 1_000 for factor in factors]
     widths = tuple(each for each in scaled if 1_000 <= each <= longest_ms)

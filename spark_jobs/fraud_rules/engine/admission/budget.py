@@ -158,8 +158,9 @@ class _Users:
         """Add a rule, or remove it with a `count` of -1."""
         self._need = None
         _count(self.reaches_ms, rule.reach_ms, count)
-        if aggregate_of(rule).is_distinct:
-            _count(self._multisets, (rule.filter, rule.window, rule.unique), count)
+        for each in rule.aggregates:
+            if aggregate_of(each).is_distinct:
+                _count(self._multisets, (each.filter, each.window, each.unique), count)
 
     def need(self) -> _GroupingNeed:
         if self._need is None:

@@ -21,7 +21,7 @@ from fraud_rules.model.expressions.lookups import ListMembership, MapLookup
 from fraud_rules.model.expressions.predicate import And, Comparison, Membership, Not, Or
 from fraud_rules.model.expressions.previous import PreviousValue
 from fraud_rules.model.expressions.rollout import Rollout
-from fraud_rules.model.rule import Baseline, Rule
+from fraud_rules.model.rule import AggregateCondition, Baseline, Rule
 from fraud_rules.model.ruleset import RuleInForce
 from fraud_rules.model.window import Window
 
@@ -58,7 +58,7 @@ _Part: TypeAlias = tuple[Hashable, ...]
 def estimate_cpu_ns(rule: Rule) -> int:
     """The CPU time that the rule needs for each transaction beside its grouping, if it shares no work with other rules,
     in ns."""
-    return _evaluation_ns(rule) + sum(cost_ns for _, cost_ns in _shared_parts(rule)) - GROUPING_NS
+    return _evaluation_ns(rule) + sum(dict(_shared_parts(rule)).values()) - GROUPING_NS
 
 
 class CpuLoad:
@@ -136,30 +136,39 @@ def _evaluation_ns(rule: Rule) -> int:
     """The work that no other rule shares. A paused rule is not evaluated, but its rows and totals are kept."""
     if not rule.evaluated:
         return 0
-    own_limit_ns = 0 if rule.limit_expression is None else _OWN_LIMIT_NS
-    return rule.aggregate_function.traits.evaluation_ns + own_limit_ns + (0 if rule.baseline is None else _BASELINE_NS)
+    compared_ns = sum(
+        each.aggregate_function.traits.evaluation_ns + (0 if each.limit_expression is None else _OWN_LIMIT_NS)
+        for each in rule.aggregates
+    )
+    return compared_ns + (0 if rule.baseline is None else _BASELINE_NS)
 
 
 def _shared_parts(rule: Rule) -> Iterator[tuple[_Part, int]]:
     """The parts of the rule's work that other rules of its grouping can share, each with its cost in ns."""
     fields = rule.grouping
     yield ("grouping", fields), GROUPING_NS
-    yield ("window", fields, rule.window), _window_ns(rule.window)
     if rule.selection is not None:
         yield ("condition", fields, rule.selection), _expression_ns(rule.selection)
-    if rule.limit_expression is not None:
-        yield ("limit", fields, rule.limit_expression), _expression_ns(rule.limit_expression)
     if rule.previous_fields:
         yield ("previous", fields, rule.filter, rule.window), _PREVIOUS_NS
         for name in rule.previous_fields:
             yield ("previous field", fields, rule.filter, rule.window, name), _PREVIOUS_FIELD_NS
-    if aggregate_of(rule).is_distinct:
-        yield ("distinct", fields, rule.filter, rule.window, rule.unique), _DISTINCT_NS
-    yield from _source_parts(fields, rule, rule.window)
+    for each in rule.aggregates:
+        yield from _aggregate_parts(fields, each)
     if rule.baseline is not None:
-        reach = Window(rule.reach_ms)
+        reach = Window(rule.own_reach_ms)
         yield ("window", fields, reach), _window_ns(reach)
         yield from _source_parts(fields, rule.baseline, reach)
+
+
+def _aggregate_parts(fields: tuple[str, ...], of: Rule | AggregateCondition) -> Iterator[tuple[_Part, int]]:
+    """The parts of an aggregate and its limit."""
+    yield ("window", fields, of.window), _window_ns(of.window)
+    if of.limit_expression is not None:
+        yield ("limit", fields, of.limit_expression), _expression_ns(of.limit_expression)
+    if aggregate_of(of).is_distinct:
+        yield ("distinct", fields, of.filter, of.window, of.unique), _DISTINCT_NS
+    yield from _source_parts(fields, of, of.window)
 
 
 def _window_ns(window: Window) -> int:
@@ -167,7 +176,9 @@ def _window_ns(window: Window) -> int:
     return _WINDOW_NS if window.calendar is None else _WINDOW_NS + _CALENDAR_NS
 
 
-def _source_parts(fields: tuple[str, ...], of: Rule | Baseline, window: Window) -> Iterator[tuple[_Part, int]]:
+def _source_parts(
+    fields: tuple[str, ...], of: Rule | Baseline | AggregateCondition, window: Window
+) -> Iterator[tuple[_Part, int]]:
     """The parts from which an aggregate is computed: its filter, and the totals or the tree of its field."""
     aggregate = aggregate_of(of)
     if of.filter is not None:

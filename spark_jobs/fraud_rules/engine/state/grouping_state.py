@@ -72,6 +72,7 @@ class Marks:
 class AcceptResult:
     """The results for n rows: `outcomes` int8[n] of ROW_*, `lateness_ms` int64[n] (0 unless late), and `output`
     int64[m, O_WIDTH] with a row of O_* for each alert and suppressed alert, or for each evaluation with `explain`.
+    `conditions` has the rows of their conditions, in the same order: O_CONDITIONS of each row of `output`.
     `marks` has the marks that the alerts and suppressed alerts have changed; None without such alerts. `passes` and
     `limits` are those of `PredicateMasks` for all predicates and limits of the plan. `previous` has the previous
     payments that rules have read."""
@@ -79,6 +80,7 @@ class AcceptResult:
     outcomes: NDArray[np.int8]
     lateness_ms: Ints
     output: Ints
+    conditions: Ints
     marks: Marks | None
     passes: NDArray[np.uint8]
     limits: Sequence[Column]
@@ -278,15 +280,16 @@ class GroupingState:
             done = start
             if done == n:
                 displaced.merge()
-                output = self._output[: self.header[at.H_OUT]].copy()
+                output = self._output[: self.header[at.H_OUT]]
                 if len(self._output) > _OUTPUT_ROWS:
                     self._output = np.empty((_OUTPUT_ROWS, at.O_WIDTH), dtype=np.int64)
-                fired = output[output[:, at.O_FIRED] != at.FIRED_NO] if explain else output
-                marks = self._changed_marks(rows, fired, plan)
+                is_condition = output[:, at.O_RULE] >= len(plan.in_force)
+                output, conditions = output[~is_condition], output[is_condition]
+                marks = self._changed_marks(rows, output, plan)
                 if previous is None:
-                    return AcceptResult(outcomes, lateness_ms, output, marks, passes, masks.limits, {})
-                columns = previous.columns()
-                return AcceptResult(outcomes, lateness_ms, output, marks, passes, previous.limits(), columns)
+                    return AcceptResult(outcomes, lateness_ms, output, conditions, marks, passes, masks.limits, {})
+                limits, columns = previous.limits(), previous.columns()
+                return AcceptResult(outcomes, lateness_ms, output, conditions, marks, passes, limits, columns)
             arrivals = next_arrivals()
 
     def _grow(self, need: int, horizon: Horizon, rows: int) -> bool:
@@ -355,9 +358,10 @@ class GroupingState:
         rows = self._view.state.marks[: self.retained_marks]
         return self._with_keys(rows[~find_spent(rows, horizon)])
 
-    def _changed_marks(self, rows: Ints, fired: Ints, plan: GroupingPlan) -> Marks | None:
-        """The marks of alerts and suppressed alerts, which are rows of O_*, each once. `rows` are the accepted rows in
+    def _changed_marks(self, rows: Ints, output: Ints, plan: GroupingPlan) -> Marks | None:
+        """The marks of the alerts and suppressed alerts among rows of O_*, each once. `rows` are the accepted rows in
         the layout of `events`."""
+        fired = output[np.isin(output[:, at.O_FIRED], (at.FIRED_YES, at.FIRED_SUPPRESSED))]
         if not len(fired):
             return None
         rules = plan.rules.rows[fired[:, at.O_RULE], at.R_RULE]

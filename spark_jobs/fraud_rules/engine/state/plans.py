@@ -11,7 +11,7 @@ All that is kept here is bounded, because a worker lives for months and each cha
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -28,7 +28,10 @@ from fraud_rules.engine.window.plan import (
     RowLimit,
     compile_plan,
     condition_of,
+    starts_of,
+    with_places_of_conditions,
 )
+from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import GroupingInForce, RuleInForce
 from fraud_rules.model.schema import TransactionSchema
 
@@ -53,7 +56,7 @@ _TREES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class _CompiledRule:
-    """A rule as `_WORDS` int64: the rows of R_* and B_*, the ratio, the scale and the limit.
+    """A rule as `_WORDS` int64: the rows of R_* and B_*, the ratio, the scale and the limit. So is each condition.
 
     R_WHEN is the number of its condition among those of its `_RuleTable`, plus one; 0 without a condition. R_LIMIT is
     that of its limit; 0 for a literal. R_SHARED identifies the aggregate, plus one; 0 if no other rule shares it.
@@ -61,6 +64,7 @@ class _CompiledRule:
 
     in_force: RuleInForce
     words: bytes
+    conditions: bytes
 
 
 @dataclass(slots=True)
@@ -83,37 +87,40 @@ class _RuleTable:
         plan = compile_plan([replace(like, rules=tuple(new))], self.schema, self.measures)
         if plan.measures != self.measures:
             return False
-        for each, words in zip(new, self._words_of(plan), strict=True):
-            self.rules[id(each)] = _CompiledRule(each, words)
+        words = self._words_of(plan)
+        places = plan.rules.rows[:, [at.R_FIRST_CONDITION, at.R_CONDITIONS]].tolist()
+        for each, own, (first, conditions) in zip(new, words, places, strict=False):
+            self.rules[id(each)] = _CompiledRule(each, own, b"".join(words[first : first + conditions]))
         return True
 
-    def _words_of(self, plan: GroupingPlan) -> Iterator[bytes]:
-        """The words of each rule of a plan without other rules."""
+    def _words_of(self, plan: GroupingPlan) -> list[bytes]:
+        """The words of each rule and condition of a plan without other rules."""
         arrays = plan.rules
         rows = arrays.rows.copy()
-        for row, each in zip(rows, plan.in_force, strict=True):
-            when = condition_of(each.rule)
+        for row, each in zip(rows, plan.aggregates, strict=True):
+            when = condition_of(each) if isinstance(each, Rule) else None
             row[at.R_WHEN] = 0 if when is None else 1 + self.conditions.setdefault(when, len(self.conditions))
             limit = row[at.R_LIMIT]
             row[at.R_LIMIT] = 1 + self.limits.setdefault(plan.limits[limit], len(self.limits)) if limit >= 0 else 0
-            row[at.R_SHARED] = 1 + _aggregate_number(row) if aggregate_of(each.rule).is_shared else 0
+            row[at.R_SHARED] = 1 + _aggregate_number(row) if aggregate_of(each).is_shared else 0
         ratios = arrays.ratios.view(np.int64).reshape(-1, 1)
         parts = [rows, arrays.baselines, ratios, arrays.scales.view(np.int64), arrays.limits.view(np.int64)]
-        return (words.tobytes() for words in np.hstack(parts))
+        return [words.tobytes() for words in np.hstack(parts)]
 
     def plan(self, versions: Sequence[GroupingInForce]) -> GroupingPlan:
         """The plan of versions whose rules are compiled."""
         in_force = [each for version in versions for each in version.rules]
         rules = self.rules
-        words = np.frombuffer(b"".join([rules[id(each)].words for each in in_force]), dtype=np.int64)
-        words = words.reshape(len(in_force), _WORDS)
-        rows = words[:, : at.R_WIDTH].copy()
+        found = [rules[id(each)] for each in in_force]
+        joined = b"".join([*(each.words for each in found), *(each.conditions for each in found)])
+        words = np.frombuffer(joined, dtype=np.int64).reshape(-1, _WORDS)
+        rows = with_places_of_conditions(words[:, : at.R_WIDTH].copy(), len(in_force))
         scales, limits = words[:, _SCALE_AT:_LIMIT_AT].copy(), words[:, _LIMIT_AT:].copy()
         shared = _renumbered(rows[:, at.R_SHARED])
         limits_used = _renumbered(rows[:, at.R_LIMIT], otherwise=-1)
         resets = np.unique(rows[rows[:, at.R_KIND] == KIND_RESET, at.R_RULE])
         arrays = RuleArrays(
-            starts=np.cumsum([0, *(len(version.rules) for version in versions)], dtype=np.int64),
+            starts=starts_of(versions),
             widest=np.array([version.widest_window_ms for version in versions], dtype=np.int64),
             rows=rows,
             baselines=words[:, _BASELINE_AT:_RATIO_AT].copy(),

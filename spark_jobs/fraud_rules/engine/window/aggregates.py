@@ -34,7 +34,7 @@ from fraud_rules.engine.window.layout import (
 )
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.expressions.unscaled import unscaled_text
-from fraud_rules.model.rule import Baseline, Rule
+from fraud_rules.model.rule import AggregateCondition, Baseline, Rule, RuleState
 
 __all__ = ["SQUARES", "SUMS", "Aggregate", "aggregate_of", "baseline_value"]
 
@@ -136,9 +136,12 @@ _CONSTANT_ONE: Final = Aggregate(KIND_ONE, _render_one, constant=1)
 """The average, minimum or maximum of a field that is 1 in every row. The aggregate of a window with rows is 1."""
 
 
-def aggregate_of(of: Rule | Baseline) -> Aggregate:
-    """The aggregate function of a rule or of a baseline."""
-    return _CONSTANT_ONE if of.aggregates_ones else _AGGREGATES[of.aggregate_function]
+def aggregate_of(of: Rule | Baseline | AggregateCondition) -> Aggregate:
+    """The aggregate function of a rule, a baseline or a condition. A SIGNAL has no mark, so it counts all rows."""
+    function = of.aggregate_function
+    if function is AggregateFunction.COUNT_WITH_RESET and isinstance(of, Rule) and of.state is RuleState.SIGNAL:
+        function = AggregateFunction.COUNT
+    return _CONSTANT_ONE if of.aggregates_ones else _AGGREGATES[function]
 
 
 def baseline_value(rule: Rule, row: Sequence[int], scale: int) -> str:

@@ -159,8 +159,8 @@ def evaluate(
             s3 = sum_of_both(state, side, slot, run, reach_first, end, side_reach_first, side_end, column + 5)
     met = _is_met(rules, r, results.limbs, values, high, low, before, past, base_high, base_low, s0, s1, s2, s3)
     at = report(
-        state, measures, rules, arrivals, results, explain, i, r, slot, base[r, B_REACH], time, met, count, values,
-        high, low,
+        state, side, measures, rules, arrivals, results, explain, i, r, slot, run, base[r, B_REACH], time, met, count,
+        values, high, low,
     )  # fmt: skip
     if at >= 0:
         output = results.output

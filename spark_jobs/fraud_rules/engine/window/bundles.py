@@ -84,9 +84,9 @@ class RuleArrays(NamedTuple):
     widest: Ints
     """Per version, the widest window in force for the grouping, ms."""
     rows: Ints
-    """[rule, R_*]."""
+    """[rule, R_*]. Behind the rules of all versions, the conditions of the rules (see R_FIRST_CONDITION)."""
     baselines: Ints
-    """[rule, B_*]; zeros for a rule without a baseline."""
+    """[rule, B_*]; zeros for a rule without a baseline, and for a condition."""
     shared: int
     """The number of different values in R_SHARED."""
     row_limits: int

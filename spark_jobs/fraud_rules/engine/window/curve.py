@@ -17,7 +17,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.engine.window.aggregates import KIND_RESET, aggregate_of
 from fraud_rules.engine.window.baseline import is_met_by
 from fraud_rules.engine.window.bundles import Ints, RuleArrays
 from fraud_rules.engine.window.compiler import compiled
@@ -25,6 +24,7 @@ from fraud_rules.engine.window.condition import is_met
 from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE, Limbs
 from fraud_rules.engine.window.layout import MODE_BASELINE, O_HIGH, O_LOW, O_SQUARE, O_VALUES, R_MODE
 from fraud_rules.engine.window.plan import NO_MEASURES, compile_plan
+from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
@@ -42,7 +42,7 @@ _PARTS: Final = {
 
 def depends_on_alerts(rule: Rule) -> bool:
     """Whether evaluations of the rule depend on its earlier alerts."""
-    return bool(rule.cooldown_ms) or aggregate_of(rule).kind == KIND_RESET
+    return bool(rule.cooldown_ms) or rule.aggregate_function is AggregateFunction.COUNT_WITH_RESET
 
 
 class LimitCurve:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from fraud_rules.engine.window.aggregates import KIND_RESET, KIND_STDDEV
 from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
+from fraud_rules.engine.window.combined import evaluate_conditions
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.condition import is_met, is_met_at
 from fraud_rules.engine.window.hash_tables import ensure_mark
 from fraud_rules.engine.window.key_rows import opening
 from fraud_rules.engine.window.layout import (
     FIRED_NO,
+    FIRED_SIGNAL,
     FIRED_SUPPRESSED,
     FIRED_YES,
     H_BOUND,
@@ -23,6 +25,7 @@ from fraud_rules.engine.window.layout import (
     M_SUPPRESSED,
     NONE,
     O_COMPLETE,
+    O_CONDITIONS,
     O_COUNT,
     O_FIRED,
     O_HIGH,
@@ -33,7 +36,10 @@ from fraud_rules.engine.window.layout import (
     O_SUPPRESSED,
     O_VALUES,
     P_TIME,
+    R_ALERTS,
+    R_CONDITIONS,
     R_COOLDOWN,
+    R_HAS_AGGREGATE,
     R_KIND,
     R_LIMIT,
     R_RULE,
@@ -46,6 +52,7 @@ from fraud_rules.engine.window.layout import (
 @inlined
 def conclude(
     state: StateArrays,
+    side: StateArrays,
     measures: MeasureArrays,
     rules: RuleArrays,
     arrivals: Arrivals,
@@ -54,6 +61,7 @@ def conclude(
     i: int,
     r: int,
     slot: int,
+    run: int,
     time: int,
     count: int,
     values: int,
@@ -72,8 +80,9 @@ def conclude(
         met = is_met_at(arrivals, rules, i, r, results.limbs, high, low, values, s0, s1, s2, s3)
     window = rules.rows[r, R_WINDOW]
     at = report(
-        state, measures, rules, arrivals, results, explain, i, r, slot, window, time, met, count, values, high, low
-    )
+        state, side, measures, rules, arrivals, results, explain, i, r, slot, run, window, time, met, count, values,
+        high, low,
+    )  # fmt: skip
     if at >= 0 and rules.rows[r, R_KIND] == KIND_STDDEV:
         results.output[at, O_SQUARE] = s0
         results.output[at, O_SQUARE + 1] = s1
@@ -84,6 +93,7 @@ def conclude(
 @inlined
 def report(
     state: StateArrays,
+    side: StateArrays,
     measures: MeasureArrays,
     rules: RuleArrays,
     arrivals: Arrivals,
@@ -92,6 +102,7 @@ def report(
     i: int,
     r: int,
     slot: int,
+    run: int,
     reach: int,
     time: int,
     met: bool,
@@ -100,19 +111,32 @@ def report(
     high: int,
     low: int,
 ) -> int:
-    """Alert or suppress if the condition of rule r is met. Returns the output row, or -1 if there is none.
+    """Alert or suppress if rule r holds: its own aggregate has `met` the limit, and enough conditions hold. Returns the
+    output row, or -1 if there is none.
 
     `reach` is the class of the window that the evaluation reads.
     """
     fired = FIRED_NO
     suppressed = 0
+    conditions = 0
+    complete = True
+    if met and rules.rows[r, R_CONDITIONS] != 0:
+        conditions = rules.rows[r, R_CONDITIONS]
+        holding, met, complete = evaluate_conditions(
+            state, side, measures, rules, arrivals, results, i, r, slot, run, time
+        )
+        if rules.rows[r, R_HAS_AGGREGATE] == 0:
+            count, high, low = 0, 0, holding
     if met:
-        fired, suppressed = _fire(state, rules.rows, r, slot, time)
-    if fired == FIRED_NO and explain == 0:
+        if rules.rows[r, R_ALERTS] != 0:
+            fired, suppressed = _fire(state, rules.rows, r, slot, time)
+        else:
+            fired = FIRED_SIGNAL
+    if explain == 0 and (fired == FIRED_NO or fired == FIRED_SIGNAL):
         return -1
     opens = opening(measures, arrivals, i, reach, time)
     at = state.header[H_OUT]
-    state.header[H_OUT] = at + 1
+    state.header[H_OUT] = at + 1 + conditions
     results.output[at, O_ROW] = i
     results.output[at, O_RULE] = r
     results.output[at, O_COUNT] = count
@@ -120,14 +144,15 @@ def report(
     results.output[at, O_HIGH] = high
     results.output[at, O_LOW] = low
     results.output[at, O_SUPPRESSED] = suppressed
-    results.output[at, O_COMPLETE] = opens >= max(state.header[H_FIRST], state.header[H_BOUND])
+    results.output[at, O_COMPLETE] = complete and opens >= max(state.header[H_FIRST], state.header[H_BOUND])
+    results.output[at, O_CONDITIONS] = conditions
     results.output[at, O_FIRED] = fired
     return at
 
 
 @compiled
 def _fire(state: StateArrays, rows: Ints, r: int, slot: int, time: int) -> tuple[int, int]:
-    """Alert or suppress, because rule r's condition holds, and update the marks. Returns (FIRED_*, alerts suppressed
+    """Alert or suppress, because rule r holds, and update the marks. Returns (FIRED_*, alerts suppressed
     since the previous alert)."""
     marks = state.marks
     entry = ensure_mark(state, rows[r, R_RULE], slot)

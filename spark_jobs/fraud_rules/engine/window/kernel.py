@@ -31,7 +31,7 @@ from fraud_rules.engine.window.bundles import (
     RuleArrays,
     StateArrays,
 )
-from fraud_rules.engine.window.compiler import compiled, inlined
+from fraud_rules.engine.window.compiler import compiled, fetch, inlined, read_cycles
 from fraud_rules.engine.window.displaced import FULL, NO_RUN, find_run, insert_displaced, run_of
 from fraud_rules.engine.window.firing import conclude
 from fraud_rules.engine.window.hash_tables import (
@@ -42,7 +42,6 @@ from fraud_rules.engine.window.hash_tables import (
     id_place,
     make_slot,
 )
-from fraud_rules.engine.window.instructions import fetch, read_cycles
 from fraud_rules.engine.window.key_rows import (
     LOW_MASK,
     insert,
@@ -128,11 +127,12 @@ def advance(
     """
     header = state.header
     end = arrivals.rows.shape[0]
+    conditions = rules.rows.shape[0] - rules.starts[rules.starts.shape[0] - 1]
     for i in range(start, min(start + AHEAD, end)):
         _prefetch_row(state, measures, arrivals, results, i)
     for i in range(start, end):
         version = arrivals.versions[i]
-        need = _array_to_grow(state, results, rules.starts[version + 1] - rules.starts[version])
+        need = _array_to_grow(state, results, rules.starts[version + 1] - rules.starts[version], conditions)
         if need != DONE:
             return i, need
         time = arrivals.rows[i, measures.time_column]
@@ -227,8 +227,9 @@ def _prefetch_key_rows(state: StateArrays, measures: MeasureArrays, slot: int) -
 
 
 @inlined
-def _array_to_grow(state: StateArrays, results: ResultArrays, n_rules: int) -> int:
-    """The NEED_* of the array that must grow before the kernel can accept a row with `n_rules` rules, or DONE."""
+def _array_to_grow(state: StateArrays, results: ResultArrays, n_rules: int, conditions: int) -> int:
+    """The NEED_* of the array that must grow before the kernel can accept a row with `n_rules` rules, which have at
+    most so many conditions, or DONE."""
     header = state.header
     if header[H_EVENTS] + 1 > state.events.shape[0]:
         return NEED_EVENTS
@@ -236,7 +237,7 @@ def _array_to_grow(state: StateArrays, results: ResultArrays, n_rules: int) -> i
         return NEED_SLOTS
     if header[H_MARKS] + n_rules > state.marks.shape[0]:
         return NEED_MARKS
-    if header[H_OUT] + n_rules > results.output.shape[0]:
+    if header[H_OUT] + n_rules + conditions > results.output.shape[0]:
         return NEED_OUTPUT
     return DONE
 
@@ -361,12 +362,13 @@ def _evaluate_rule(
             time,
         )  # fmt: skip
     else:
-        _evaluate(state, measures, rules, arrivals, results, explain, i, r, slot, first, at, time)
+        _evaluate(state, side, measures, rules, arrivals, results, explain, i, r, slot, first, at, time)
 
 
 @inlined
 def _evaluate(
     state: StateArrays,
+    side: StateArrays,
     measures: MeasureArrays,
     rules: RuleArrays,
     arrivals: Arrivals,
@@ -414,8 +416,9 @@ def _evaluate(
         s2 = sum_between(pool, base, first, last, column + 4)
         s3 = sum_between(pool, base, first, last, column + 5)
     conclude(
-        state, measures, rules, arrivals, results, explain, i, r, slot, time, count, values, high, low, s0, s1, s2, s3
-    )
+        state, side, measures, rules, arrivals, results, explain, i, r, slot, NO_RUN, time, count, values, high, low,
+        s0, s1, s2, s3,
+    )  # fmt: skip
 
 
 @inlined

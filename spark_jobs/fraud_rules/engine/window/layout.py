@@ -100,7 +100,12 @@ R_MODE = 17  # MODE_*
 R_SHARED = 18  # rules with the same number have the same aggregate: extremes and distinct values
 R_WHEN = 19  # column of `Arrivals.passes`: the rows that the rule evaluates. Without `when` it is R_FILTER
 R_LIMIT = 20  # the number of its limit among those of a row (`Arrivals.limits`); -1: the limit is a literal
-R_WIDTH = 21
+R_ALERTS = 21  # 0: a SIGNAL, which never alerts
+R_CONDITIONS = 22  # the number of its conditions, and the row of the first one. They follow the rules of all versions
+R_FIRST_CONDITION = 23
+R_REQUIRED = 24  # the least number of conditions that must hold; 0: none may hold
+R_HAS_AGGREGATE = 25  # 0: the conditions alone decide, and the value is the number of those that hold
+R_WIDTH = 26
 
 MODE_PAUSED = 0
 MODE_PLAIN = 1
@@ -131,7 +136,8 @@ OP_NEVER = 7
 LIMBS = 12
 """32-bit limbs of the wide factors of AVG and STDDEV limits (384 bits)."""
 
-# Output: one row per alert or suppressed alert; with `explain`, one row per evaluation.
+# Output: one row per alert or suppressed alert; with `explain`, one row per evaluation. The rows of its conditions
+# follow, if its own aggregate meets the limit.
 O_ROW = 0
 O_RULE = 1
 O_COUNT = 2  # windowCount
@@ -141,17 +147,19 @@ O_LOW = 5
 O_SQUARE = 6  # four limbs
 O_SUPPRESSED = 10
 O_COMPLETE = 11
-O_FIRED = 12  # FIRED_*
+O_FIRED = 12  # FIRED_*; in the row of a condition, whether it holds
 # For rules with a baseline; O_SQUARE then has the squares of the baseline.
 O_BASE_COUNT = 13
 O_BASE_VALUES = 14
 O_BASE_HIGH = 15
 O_BASE_LOW = 16
-O_WIDTH = 17
+O_CONDITIONS = 17  # the rows of conditions that follow
+O_WIDTH = 18
 
 FIRED_NO = 0
 FIRED_YES = 1
 FIRED_SUPPRESSED = 2
+FIRED_SIGNAL = 3  # the rule holds, but it is a SIGNAL
 
 # The outcomes of a row.
 ROW_ACCEPTED = 1

@@ -9,11 +9,11 @@ sum.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -26,7 +26,7 @@ from fraud_rules.engine.window.bundles import RuleArrays
 from fraud_rules.model.expressions.expression import Expression
 from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.limits import UNBOUNDED
-from fraud_rules.model.rule import Baseline, Operator, PreviousRows, Rule, RuleState
+from fraud_rules.model.rule import AggregateCondition, Baseline, Operator, PreviousRows, Rule, RuleState
 from fraud_rules.model.ruleset import GroupingInForce, RuleInForce
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.window import Window
@@ -44,6 +44,7 @@ OPERATORS: Final = {
 }
 
 Item = TypeVar("Item", bound=Hashable)
+AnyAggregate: TypeAlias = Rule | Baseline | AggregateCondition
 Total = tuple[int, int, int]  # TOTAL_*, filter, column of `events`
 Tree = tuple[int, int, int]  # filter, column, SMALLEST or LARGEST
 Distinct = tuple[int, Window, tuple[int, ...]]  # filter, window, columns
@@ -159,7 +160,7 @@ class GroupingPlan:
     """The distinct limits that are expressions (see R_LIMIT)."""
     rules: RuleArrays
     in_force: tuple[RuleInForce, ...] = field(repr=False)
-    """The rule of each row of `rules.rows`."""
+    """The rules of the first rows of `rules.rows`. The rows of their conditions follow."""
 
     previous: tuple[PreviousRows, ...] = field(init=False)
     """The distinct sets of rows among which rules find the previous payment."""
@@ -167,6 +168,12 @@ class GroupingPlan:
     def __post_init__(self) -> None:
         found = dict.fromkeys(each.previous for each in self._judged_once() if each.previous is not None)
         object.__setattr__(self, "previous", tuple(found))
+
+    @property
+    def aggregates(self) -> tuple[Rule | AggregateCondition, ...]:
+        """The aggregate of each row of `rules.rows`."""
+        rules = [each.rule for each in self.in_force]
+        return (*rules, *(condition for rule in rules for condition in rule.conditions))
 
     def judged(self, previous: PreviousRows | None) -> tuple[Expression, ...]:
         """The expressions that are computed for the evaluated transaction only, so that they may name lists: those that
@@ -237,7 +244,7 @@ class _Collector:
         """The pool column of a running total, which is added if it is new."""
         return at.P_SUMS + self.totals.number_of((kind, number, column))
 
-    def column_of_sum(self, of: Rule | Baseline, number: int, column: int) -> int:
+    def column_of_sum(self, of: AnyAggregate, number: int, column: int) -> int:
         """The pool column of TOTAL_LOW for a field's sum. The columns of TOTAL_HIGH and of squares follow this
         column."""
         squared = (of.filter, of.aggregate_field) in self.squared
@@ -254,44 +261,43 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
     rules = [each.rule for version in versions for each in version.rules]
     squared = frozenset((each.filter, each.aggregate_field) for rule in rules for each in _squared(rule))
     collector = _Collector.starting_from(known, squared, columns)
-    rows: list[list[int]] = []
-    baselines: list[list[int]] = []
-    ratios: list[float] = []
-    denominators: list[NDArray[np.uint64]] = []
-    numerators: list[NDArray[np.uint64]] = []
-    in_force: list[RuleInForce] = []
-    starts = [0]
-    for version in versions:
-        for each in version.rules:
-            row, past, ratio, denominator, numerator = _compile_rule(each, schema, columns, collector)
-            rows.append(row)
-            baselines.append(past)
-            ratios.append(ratio)
-            denominators.append(denominator)
-            numerators.append(numerator)
-            in_force.append(each)
-        starts.append(len(rows))
+    in_force = [each for version in versions for each in version.rules]
+    compiled_rules = [_compile_rule(each, schema, columns, collector) for each in in_force]
+    compiled_rules += [_compile_condition(of, rule, schema, columns, collector) for rule in rules for of in rule.conditions]
+    rows = [row for row, *_ in compiled_rules]
     measures = collector.measures()
-    _place_conditions(rows, in_force, collector)
+    _place_selections(rows, in_force, collector)
     resets = sorted({row[at.R_RULE] for row in rows if row[at.R_KIND] == KIND_RESET})
     compiled = RuleArrays(
-        starts=np.array(starts, dtype=np.int64),
+        starts=starts_of(versions),
         widest=np.array([version.widest_window_ms for version in versions], dtype=np.int64),
-        rows=np.array(rows, dtype=np.int64).reshape(len(rows), at.R_WIDTH),
-        baselines=np.array(baselines, dtype=np.int64).reshape(len(rows), at.B_WIDTH),
+        rows=with_places_of_conditions(np.array(rows, dtype=np.int64).reshape(len(rows), at.R_WIDTH), len(in_force)),
+        baselines=np.array([past for _, past, *_ in compiled_rules], dtype=np.int64).reshape(len(rows), at.B_WIDTH),
         shared=len(collector.shared),
         row_limits=len(collector.limits),
         resets=np.array(resets, dtype=np.int64),
-        ratios=np.array(ratios, dtype=np.float64),
-        scales=np.array(denominators, dtype=np.uint64).reshape(len(rows), at.LIMBS),
-        limits=np.array(numerators, dtype=np.uint64).reshape(len(rows), at.LIMBS),
+        ratios=np.array([ratio for _, _, ratio, _, _ in compiled_rules], dtype=np.float64),
+        scales=np.array([scale for *_, scale, _ in compiled_rules], dtype=np.uint64).reshape(len(rows), at.LIMBS),
+        limits=np.array([limit for *_, limit in compiled_rules], dtype=np.uint64).reshape(len(rows), at.LIMBS),
     )
     return GroupingPlan(measures, tuple(collector.conditions), tuple(collector.limits), compiled, tuple(in_force))
 
 
-def _place_conditions(rows: Sequence[list[int]], in_force: Sequence[RuleInForce], collector: _Collector) -> None:
-    """Set R_WHEN of all rows. The number of filters must be final, because the conditions follow them."""
-    for row, each in zip(rows, in_force, strict=True):
+def starts_of(versions: Sequence[GroupingInForce]) -> NDArray[np.int64]:
+    """`RuleArrays.starts` of the versions."""
+    return np.cumsum([0, *(len(version.rules) for version in versions)], dtype=np.int64)
+
+
+def with_places_of_conditions(rows: NDArray[np.int64], rules: int) -> NDArray[np.int64]:
+    """Set R_FIRST_CONDITION of the rows of a plan with so many rules."""
+    numbers = rows[:rules, at.R_CONDITIONS]
+    rows[:rules, at.R_FIRST_CONDITION] = rules + np.cumsum(numbers) - numbers
+    return rows
+
+
+def _place_selections(rows: Sequence[list[int]], in_force: Sequence[RuleInForce], collector: _Collector) -> None:
+    """Set R_WHEN of the rules' rows. The number of filters must be final, because the selections follow them."""
+    for row, each in zip(rows, in_force, strict=False):
         when = condition_of(each.rule)
         following = len(collector.filters) + 1
         row[at.R_WHEN] = row[at.R_FILTER] if when is None else following + collector.conditions.number_of(when)
@@ -303,10 +309,9 @@ def condition_of(rule: Rule) -> RowCondition | None:
     return None if selection is None else RowCondition(selection, rule.previous_rows(selection))
 
 
-def _squared(rule: Rule) -> Iterator[Rule | Baseline]:
+def _squared(rule: Rule) -> Iterator[AnyAggregate]:
     """The aggregates of a rule that need squares."""
-    if aggregate_of(rule).needs_squares:
-        yield rule
+    yield from (each for each in rule.aggregates if aggregate_of(each).needs_squares)
     if rule.baseline is not None and rule.baseline.deviations and not rule.baseline.aggregates_ones:
         yield rule.baseline
 
@@ -341,9 +346,7 @@ class _Source:
     scale: int = 0
 
 
-def _source_of(
-    of: Rule | Baseline, schema: TransactionSchema, columns: dict[str, int], collector: _Collector
-) -> _Source:
+def _source_of(of: AnyAggregate, schema: TransactionSchema, columns: dict[str, int], collector: _Collector) -> _Source:
     """Collect the measures of an aggregate, except those of distinct values."""
     aggregate = aggregate_of(of)
     number = 0 if of.filter is None else 1 + collector.filters.number_of(of.filter)
@@ -369,32 +372,16 @@ def _compile_rule(
 ) -> _CompiledRule:
     """Compile a rule to its rows of R_* and B_*, and its limit as `_compile_limit` or `_compile_factor` returns it."""
     rule = each.rule
-    aggregate, source = aggregate_of(rule), _source_of(rule, schema, columns, collector)
-    row = [0] * at.R_WIDTH
-    row[at.R_KIND] = aggregate.kind
-    row[at.R_WINDOW] = collector.windows.number_of(rule.window)
-    row[at.R_FILTER] = source.filter
+    row, source = _aggregate_row(rule, schema, columns, collector)
     row[at.R_COOLDOWN] = rule.cooldown_ms or 0
     row[at.R_RULE] = each.incarnation
-    row[at.R_OPERATOR] = OPERATORS[rule.operator]
     row[at.R_MODE] = at.MODE_PAUSED if rule.state is RuleState.PAUSE else at.MODE_PLAIN
-    row[at.R_COUNT], row[at.R_VALUES] = source.count, source.values
-    row[at.R_TREE], row[at.R_LOW] = source.tree, source.low
-    if aggregate.is_distinct:
-        fields = tuple(columns[name] for name in rule.unique)
-        row[at.R_DISTINCT] = collector.distincts.number_of((source.filter, rule.window, fields))
-    if aggregate.is_shared:
-        row[at.R_SHARED] = collector.shared.number_of(
-            (aggregate.kind, row[at.R_TREE] + row[at.R_DISTINCT], row[at.R_WINDOW])
-        )
-    row[at.R_LIMIT] = -1
-    if isinstance(rule.limit, Expression):
-        row[at.R_LIMIT] = collector.limits.number_of(
-            RowLimit(rule.limit, rule.operator, aggregate, source.scale, rule.previous_rows(rule.limit))
-        )
-        return row, [0] * at.B_WIDTH, *_NO_LIMIT
+    row[at.R_ALERTS] = int(rule.alerts)
+    row[at.R_CONDITIONS], row[at.R_REQUIRED] = len(rule.conditions), rule.required
+    row[at.R_HAS_AGGREGATE] = int(rule.has_aggregate)
     if rule.baseline is None:
-        return row, [0] * at.B_WIDTH, *_compile_limit(rule, rule.limit, row, source.scale)
+        return row, [0] * at.B_WIDTH, *_compiled_limit(rule, rule, row, source.scale, collector)
+    assert isinstance(rule.limit, Decimal)  # a Rule is valid once built
     if row[at.R_MODE] == at.MODE_PLAIN:
         row[at.R_MODE] = at.MODE_BASELINE
     past = _source_of(rule.baseline, schema, columns, collector)
@@ -402,9 +389,55 @@ def _compile_rule(
     return row, _baseline_row(rule, rule.baseline, source, past, collector), *factor
 
 
+def _compile_condition(
+    condition: AggregateCondition,
+    rule: Rule,
+    schema: TransactionSchema,
+    columns: dict[str, int],
+    collector: _Collector,
+) -> _CompiledRule:
+    """Compile a condition of a rule, like a rule that has no more than an aggregate and a limit."""
+    row, source = _aggregate_row(condition, schema, columns, collector)
+    return row, [0] * at.B_WIDTH, *_compiled_limit(condition, rule, row, source.scale, collector)
+
+
+def _aggregate_row(
+    of: Rule | AggregateCondition, schema: TransactionSchema, columns: dict[str, int], collector: _Collector
+) -> tuple[list[int], _Source]:
+    """The row of R_* of an aggregate, without its limit."""
+    aggregate, source = aggregate_of(of), _source_of(of, schema, columns, collector)
+    row = [0] * at.R_WIDTH
+    row[at.R_KIND] = aggregate.kind
+    row[at.R_WINDOW] = collector.windows.number_of(of.window)
+    row[at.R_FILTER] = source.filter
+    row[at.R_OPERATOR] = OPERATORS[of.operator]
+    row[at.R_COUNT], row[at.R_VALUES] = source.count, source.values
+    row[at.R_TREE], row[at.R_LOW] = source.tree, source.low
+    if aggregate.is_distinct:
+        fields = tuple(columns[name] for name in of.unique)
+        row[at.R_DISTINCT] = collector.distincts.number_of((source.filter, of.window, fields))
+    if aggregate.is_shared:
+        row[at.R_SHARED] = collector.shared.number_of(
+            (aggregate.kind, row[at.R_TREE] + row[at.R_DISTINCT], row[at.R_WINDOW])
+        )
+    return row, source
+
+
+def _compiled_limit(
+    of: Rule | AggregateCondition, rule: Rule, row: list[int], scale: int, collector: _Collector
+) -> _CompiledLimit:
+    """Set R_LIMIT, and compile a limit of the rule that is a number."""
+    row[at.R_LIMIT] = -1
+    if isinstance(of.limit, Decimal):
+        return _compile_limit(of, of.limit, row, scale)
+    limit = RowLimit(of.limit, of.operator, aggregate_of(of), scale, rule.previous_rows(of.limit))
+    row[at.R_LIMIT] = collector.limits.number_of(limit)
+    return _NO_LIMIT
+
+
 def _baseline_row(rule: Rule, baseline: Baseline, source: _Source, past: _Source, collector: _Collector) -> list[int]:
     row = [0] * at.B_WIDTH
-    row[at.B_REACH] = collector.windows.number_of(Window(rule.reach_ms))
+    row[at.B_REACH] = collector.windows.number_of(Window(rule.own_reach_ms))
     row[at.B_KIND] = aggregate_of(baseline).kind
     row[at.B_COUNT], row[at.B_VALUES] = past.count, past.values
     row[at.B_LOW], row[at.B_TREE] = past.low, past.tree
@@ -428,18 +461,18 @@ def _compile_factor(rule: Rule, limit: Decimal, row: list[int], source: _Source,
     return float(factor), limbs_of(factor.denominator), limbs_of(abs(factor.numerator))
 
 
-def _compile_limit(rule: Rule, literal: Decimal, row: list[int], scale: int) -> _CompiledLimit:
+def _compile_limit(of: Rule | AggregateCondition, literal: Decimal, row: list[int], scale: int) -> _CompiledLimit:
     """Set the row's firing interval.
 
     Returns the limit in unscaled units of the field: as a double, and exactly as the limbs of its denominator and of
     its numerator's magnitude.
     """
-    limit, aggregate = Fraction(literal) * 10**scale, aggregate_of(rule)
-    if rule.aggregate_function.traits.is_nonnegative and limit < 0:
-        always = rule.operator in (Operator.GREATER, Operator.GREATER_EQUAL, Operator.NOT_EQUAL)
+    limit, aggregate = Fraction(literal) * 10**scale, aggregate_of(of)
+    if of.aggregate_function.traits.is_nonnegative and limit < 0:
+        always = of.operator in (Operator.GREATER, Operator.GREATER_EQUAL, Operator.NOT_EQUAL)
         row[at.R_OPERATOR] = at.OP_ALWAYS if always else at.OP_NEVER
     row[at.R_LIMIT_NEGATIVE] = int(limit < 0)
-    first, last, negate = *_interval(rule.operator, limit), rule.operator is Operator.NOT_EQUAL
+    first, last, negate = *_interval(of.operator, limit), of.operator is Operator.NOT_EQUAL
     if aggregate.constant is not None:
         first, last, negate = (-FAR, FAR, (first <= aggregate.constant <= last) is negate)
     row[at.R_NEGATE] = int(negate)

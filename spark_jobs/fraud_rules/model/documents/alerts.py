@@ -11,7 +11,10 @@ from fraud_rules.model.decision import DecisionOutcome
 from fraud_rules.model.documents.rules import RuleDocument
 from fraud_rules.model.documents.transactions import GroupingKey, TransactionDocument
 
-__all__ = ["AlertDocument", "BaselineDocument", "CorrectionDocument", "PreviousDocument", "RestrictionDocument"]
+__all__ = [
+    "AlertDocument", "BaselineDocument", "ConditionDocument", "CorrectionDocument", "PreviousDocument",
+    "RestrictionDocument",
+]  # fmt: skip
 
 
 class BaselineDocument(Struct, rename="camel", gc=False, frozen=True):
@@ -31,11 +34,24 @@ PreviousDocument: TypeAlias = Annotated[
 """The fields of the previous payment by name, and its `transactionId`."""
 
 
+class ConditionDocument(Struct, rename="camel", gc=False, frozen=True):
+    """A condition of an alert: its aggregate as a decimal text, the number of rows in its window, the start of the
+    window, and whether it holds. `limit` is the value of a limit that is an expression. A condition without a value, a
+    window or a limit has null, and does not hold."""
+
+    value: str | None
+    count: int
+    window_start: int | None
+    holds: bool
+    limit: str | UnsetType | None = UNSET
+
+
 class AlertDocument(Struct, rename="camel", gc=False, frozen=True):
     """An alert of a rule for a transaction. `triggeringValue` is the aggregate as a decimal text, `ingestionTime` the
     append time of the transaction. `lists` and `maps` have the versions of the lists and maps that the rule names.
     `limit` is the value of a limit that is an expression, as a decimal text. `previous` has the id and the fields of
-    the previous payment that the rule reads, decimals as texts; it is null without such a payment."""
+    the previous payment that the rule reads, decimals as texts; it is null without such a payment. If the rule has only
+    conditions, `triggeringValue` is the number of those that hold."""
 
     alert_id: str
     rule_id: int
@@ -58,6 +74,7 @@ class AlertDocument(Struct, rename="camel", gc=False, frozen=True):
     maps: Mapping[str, int] | UnsetType = UNSET
     limit: str | UnsetType = UNSET
     previous: PreviousDocument | UnsetType | None = UNSET
+    conditions: list[ConditionDocument] | UnsetType = UNSET
 
 
 class RestrictionDocument(Struct, rename="camel", gc=False, frozen=True):

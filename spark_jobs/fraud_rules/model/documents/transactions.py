@@ -85,4 +85,4 @@ class EvaluationDocument(Struct, rename="camel", gc=False, frozen=True):
     event_time: int
     value: str | None
     window_count: int
-    outcome: Literal["no", "alert", "suppressed"]
+    outcome: Literal["no", "alert", "suppressed", "signal"]

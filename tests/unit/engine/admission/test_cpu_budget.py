@@ -14,7 +14,7 @@ from fraud_rules.engine.admission.cpu_cost import GROUPING_NS, CpuLoad, estimate
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.expressions.expression import FieldRef
 from fraud_rules.model.expressions.rollout import Rollout
-from fraud_rules.model.rule import Baseline, Operator, Rule, RuleState
+from fraud_rules.model.rule import AggregateCondition, Baseline, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleSet, RuleTimeline
 from fraud_rules.model.schema import FieldType
 from fraud_rules.model.window import Window
@@ -23,6 +23,9 @@ from tests.support.rules import LIMITS, SCHEMA
 A, B = ("payeeId",), ("beneficiaryId",)
 CASH = parse_filter("paymentType = 'CSH'", SCHEMA, LIMITS)
 LARGE = parse_filter("paymentType = 'CSH' and paymentAmount >= 10 or payeeId in (1, 2, 3)", SCHEMA, LIMITS)
+
+
+HOURLY = AggregateCondition(AggregateFunction.SUM, "paymentAmount", (), Operator.GREATER, Decimal(1), Window(3_600_000))
 
 
 def rule(rule_id: int, grouping: tuple[str, ...] = A, minutes: int = 20) -> Rule:
@@ -100,10 +103,20 @@ def test_each_feature_of_a_rule_costs_something() -> None:
         replace(rule(1), rollout=Rollout(1, 5, (FieldRef("payeeId", FieldType.LONG),))),
         function(rule(1), AggregateFunction.STDDEV),
         function(rule(1), AggregateFunction.MAX),
+        replace(rule(1), conditions=(HOURLY,)),
     ):
         assert estimate_cpu_ns(richer) > plain
     assert estimate_cpu_ns(replace(rule(1), filter=LARGE)) > estimate_cpu_ns(replace(rule(1), filter=CASH))
     assert estimate_cpu_ns(replace(rule(1), state=RuleState.PAUSE)) < plain
+
+
+def test_a_condition_shares_the_work_of_the_rule() -> None:
+    own_window = replace(HOURLY, window=rule(1).window)
+    plain, apart, shared = (
+        estimate_cpu_ns(replace(rule(1), conditions=each)) for each in ((), (HOURLY,), (own_window,))
+    )
+    assert plain < shared < apart
+    assert load_of(replace(rule(1), conditions=(own_window, HOURLY))).total_ns > alone_ns(rule(1))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from fraud_rules.engine.admission.budget import (
 )
 from fraud_rules.engine.admission.event_rate import EventRate
 from fraud_rules.model.aggregate import AggregateFunction
-from fraud_rules.model.rule import Baseline, Operator, Rule, RuleState
+from fraud_rules.model.rule import AggregateCondition, Baseline, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleInForce, RuleTimeline
 from fraud_rules.model.window import Window
 from tests.support.rules import LIMITS, SCHEMA
@@ -134,6 +134,17 @@ def test_the_multisets_of_distinct_values_count(added: Rule, refused: bool) -> N
         assert "about 120 MiB more" in reason.message
         assert "260 MiB in all" in reason.message
         assert "the window, filter and fields of a COUNT_DISTINCT rule already in force" in reason.message
+
+
+def test_the_windows_and_multisets_of_conditions_count() -> None:
+    counted = distinct(2, 30)
+    condition = AggregateCondition(
+        counted.aggregate_function, None, counted.unique, counted.operator, counted.limit, counted.window
+    )
+    plain, richer = rule(1, A, 20), replace(rule(1, A, 20), conditions=(condition,))
+    assert over_budget(plain, in_force(), TRAFFIC, 20 * MIB) is None
+    assert over_budget(richer, in_force(), TRAFFIC, 209 * MIB) is not None
+    assert over_budget(richer, in_force(), TRAFFIC, 210 * MIB) is None
 
 
 def test_many_multisets_on_one_grouping_are_refused() -> None:
