@@ -1,7 +1,7 @@
 """The lifecycle of a rule: DRAFT -> SHADOW -> ACTIVE <-> PAUSE -> DELETE, and the role that each step needs. Pure.
 
-Only the store knows drafts. A step that can hold payments (activating, resuming or editing an active rule) may need
-the approval of a second person.
+A SIGNAL is live like an ACTIVE rule, but never alerts. Only the store knows drafts. A step that can hold payments
+(activating, resuming or editing a live rule) may need the approval of a second person.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ class StateName(StrEnum):
     DRAFT = "DRAFT"
     SHADOW = "SHADOW"
     ACTIVE = "ACTIVE"
+    SIGNAL = "SIGNAL"
     PAUSE = "PAUSE"
     DELETE = "DELETE"
 
     @property
     def in_log(self) -> bool:
         """Whether the rule log holds rules of this state."""
-        return self in (StateName.SHADOW, StateName.ACTIVE, StateName.PAUSE)
+        return self not in (StateName.DRAFT, StateName.DELETE)
 
 
 class ChangeMode(StrEnum):
@@ -68,11 +69,16 @@ _STEPS: Final[Mapping[tuple[StateName, StateName], _Step]] = MappingProxyType(
         (StateName.DRAFT, StateName.ACTIVE): _Step(Role.ADMIN, weighty=True),
         (StateName.DRAFT, StateName.DELETE): _Step(_APPROVER, own=_ANALYST),
         (StateName.SHADOW, StateName.ACTIVE): _Step(_APPROVER, weighty=True),
+        (StateName.SHADOW, StateName.SIGNAL): _Step(_APPROVER, weighty=True),
         (StateName.SHADOW, StateName.DELETE): _Step(_ANALYST),
         (StateName.ACTIVE, StateName.PAUSE): _Step(LEAST_ROLE[Permission.PAUSE]),
         (StateName.ACTIVE, StateName.SHADOW): _Step(LEAST_ROLE[Permission.PAUSE]),
         (StateName.ACTIVE, StateName.DELETE): _Step(LEAST_ROLE[Permission.DELETE]),
+        (StateName.SIGNAL, StateName.PAUSE): _Step(LEAST_ROLE[Permission.PAUSE]),
+        (StateName.SIGNAL, StateName.SHADOW): _Step(LEAST_ROLE[Permission.PAUSE]),
+        (StateName.SIGNAL, StateName.DELETE): _Step(LEAST_ROLE[Permission.DELETE]),
         (StateName.PAUSE, StateName.ACTIVE): _Step(_APPROVER, weighty=True),
+        (StateName.PAUSE, StateName.SIGNAL): _Step(_APPROVER, weighty=True),
         (StateName.PAUSE, StateName.SHADOW): _Step(_APPROVER),
         (StateName.PAUSE, StateName.DELETE): _Step(LEAST_ROLE[Permission.DELETE]),
     }
@@ -83,6 +89,7 @@ _EDITS: Final[Mapping[StateName, _Step]] = MappingProxyType(
         StateName.DRAFT: _Step(LEAST_ROLE[Permission.DRAFT]),
         StateName.SHADOW: _Step(LEAST_ROLE[Permission.DRAFT]),
         StateName.ACTIVE: _Step(LEAST_ROLE[Permission.EDIT_LIVE], weighty=True),
+        StateName.SIGNAL: _Step(LEAST_ROLE[Permission.EDIT_LIVE], weighty=True),
         StateName.PAUSE: _Step(LEAST_ROLE[Permission.EDIT_LIVE]),
     }
 )

@@ -65,6 +65,14 @@ class _Baseline(msgspec.Struct, rename="camel"):
     window_end: _Whole
 
 
+class _Condition(msgspec.Struct, rename="camel"):
+    value: str | None
+    count: _Whole
+    window_start: _Whole | None
+    holds: bool
+    limit: str | None = None
+
+
 class AlertFacts(msgspec.Struct, rename="camel"):
     """The members of an alert that the feed uses, and those that a page could not show if they had another type."""
 
@@ -82,6 +90,7 @@ class AlertFacts(msgspec.Struct, rename="camel"):
     lists: dict[str, _Whole] | None = None
     limit: str | None = None
     previous: dict[str, Any] | None = None
+    conditions: list[_Condition] | None = None
 
     def __post_init__(self) -> None:
         _check_scalars(self.key)

@@ -2,12 +2,12 @@
 
 A record is a Debezium envelope (`before`, `after`, `op`), alone or under `payload`. A row has the members of a rule as
 columns, named as in the rule log or in snake_case (`grouping_key_names`); further columns do not count. A list may be a
-JSON text or names joined by `&`, and a baseline may be a JSON text. The schema of the envelope names the decimals in
-Base64. A long text that an update did not change arrives as a placeholder, and the rule keeps its text. A deleted
-row, or a row whose `disabled` is true, deletes its rule. The intake validates each row like any rule. A rejected row
-changes nothing, and the audit log records the reasons. The intake changes only rules whose `source` is `cdc`, but
-recreates deleted rules of any source. An edit in the control plane sets another source, and from then on the table
-cannot change the rule.
+JSON text or names joined by `&`, and a baseline or conditions may be a JSON text. The schema of the envelope names the
+decimals in Base64. A long text that an update did not change arrives as a placeholder, and the rule keeps its text. A
+deleted row, or a row whose `disabled` is true, deletes its rule. The intake validates each row like any rule. A
+rejected row changes nothing, and the audit log records the reasons. The intake changes only rules whose `source` is
+`cdc`, but recreates deleted rules of any source. An edit in the control plane sets another source, and from then on the
+table cannot change the rule.
 
 A row with the column `list_name` or `map_name` belongs to a table of list values or map entries (`collection_cdc`).
 """
@@ -53,6 +53,7 @@ _AUTHOR: Final = system_author(NAME)
 
 _MAX_BYTES: Final = 262_144
 _LISTS: Final = frozenset({"groupingKeyNames", "unique"})
+_NESTED: Final = frozenset({"baseline", "conditions"})
 _FLAGS: Final = frozenset({"disabled", "force", "warmUp"})
 _UPSERTS: Final = ("c", "r", "u")
 _EMPTY_MEANS_ABSENT: Final = frozenset(
@@ -67,6 +68,8 @@ _EMPTY_MEANS_ABSENT: Final = frozenset(
         "filter",
         "when",
         "baseline",
+        "conditions",
+        "require",
         "rolloutPercent",
         "action",
         "controlType",
@@ -222,8 +225,8 @@ def _document(row: Mapping[str, Any]) -> dict[str, Any]:
 def _value(name: str, value: Any) -> Any:
     if name in _LISTS and isinstance(value, str):
         return _listed(value)
-    if name == "baseline" and isinstance(value, str):
-        return _object(value)
+    if name in _NESTED and isinstance(value, str):
+        return _decoded(value)
     if name in _FLAGS and type(value) is int and value in (0, 1):
         return bool(value)  # some databases store booleans as 0 and 1
     if name in WHOLE_NUMBERS and isinstance(value, Decimal) and value == value.to_integral_value():
@@ -231,7 +234,7 @@ def _value(name: str, value: Any) -> Any:
     return value
 
 
-def _object(text: str) -> Any:
+def _decoded(text: str) -> Any:
     """The value of a JSON text. Another text stays unchanged, so that the rule is rejected with a reason."""
     try:
         return decoded(text)

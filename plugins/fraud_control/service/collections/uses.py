@@ -26,7 +26,7 @@ __all__ = ["check_collections", "in_force", "named_collections", "strongest_stat
 
 _PARSED: Final = 20_000
 """The rules whose names stay in memory: twice the rules of a large store. Parsing 5,000 takes about a second."""
-_STRONGEST_FIRST = (StateName.ACTIVE, StateName.PAUSE, StateName.SHADOW)
+_STRONGEST_FIRST = (StateName.ACTIVE, StateName.SIGNAL, StateName.PAUSE, StateName.SHADOW)
 
 
 def uses_by_name(session: Session, reader: RuleReader, kind: str) -> Mapping[str, Sequence[CollectionUse]]:

@@ -37,7 +37,7 @@ __all__ = [
     "shadow_figures",
 ]
 
-_EVALUATED: Final = (None, StateName.ACTIVE.value, StateName.SHADOW.value)
+_EVALUATED: Final = (None, StateName.ACTIVE.value, StateName.SIGNAL.value, StateName.SHADOW.value)
 """The targets of requests after which the detector evaluates the rule. None: an edit or a rollback."""
 _DAY_MS: Final = 86_400_000
 _MOST_READ: Final = 20

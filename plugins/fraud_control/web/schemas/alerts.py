@@ -12,8 +12,9 @@ from fraud_control.domain.read_models import EpochMs, Mark, MarkVerdict, Snooze
 from fraud_control.web.schemas.base import Comment, Document, Request, ResponseModel, RuleId
 
 __all__ = [
-    "Alert", "AlertBaseline", "AlertBatch", "Alerts", "Correction", "CorrectionEvent", "Gap", "MarkRequest",
-    "Overlap", "QualityRow", "QualityTable", "SaveSearchRequest", "SavedSearches", "SnoozeRequest", "Snoozes",
+    "Alert", "AlertBaseline", "AlertBatch", "AlertCondition", "Alerts", "Correction", "CorrectionEvent", "Gap",
+    "MarkRequest", "Overlap", "QualityRow", "QualityTable", "SaveSearchRequest", "SavedSearches", "SnoozeRequest",
+    "Snoozes",
 ]  # fmt: skip
 
 Key = dict[str, bool | int | str]
@@ -34,6 +35,17 @@ class AlertBaseline(ResponseModel):
     count: int
     window_start: EpochMs
     window_end: EpochMs
+
+
+class AlertCondition(ResponseModel):
+    """A condition of an alert: its value, the number of its transactions, the start of its window, and whether it
+    holds. `limit` is the value of a limit that is an expression."""
+
+    value: str | None
+    count: int
+    window_start: EpochMs | None
+    holds: bool
+    limit: str | None = None
 
 
 class Alert(ResponseModel):
@@ -70,6 +82,7 @@ class Alert(ResponseModel):
     maps: dict[str, int] | None = None
     limit: str | None = None
     previous: dict[str, Any] | None = None
+    conditions: list[AlertCondition] | None = None
     event_time: int
     ingestion_time: int
     detection_time: int

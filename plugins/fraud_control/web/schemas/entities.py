@@ -60,7 +60,7 @@ class EntityAggregateShown(ResponseModel):
         description="The number with which the rule compares the value. Null if the key has too few payments before."
     )
     share: float | None = Field(description="The value as a share of the bound, for rules that fire above it.")
-    outcome: Literal["alert", "suppressed", "none"]
+    outcome: Literal["alert", "suppressed", "signal", "none"]
     warm_up: bool
 
 

@@ -18,6 +18,7 @@ const STATE_TONES: Record<StateName, Tone> = {
   DRAFT: "quiet",
   SHADOW: "shadow",
   ACTIVE: "good",
+  SIGNAL: "quiet",
   PAUSE: "warn",
   DELETE: "bad",
 };
@@ -26,6 +27,7 @@ const STATE_NAMES: Record<StateName, string> = {
   DRAFT: "Draft",
   SHADOW: "Shadow",
   ACTIVE: "Active",
+  SIGNAL: "Signal",
   PAUSE: "Paused",
   DELETE: "Deleted",
 };

@@ -38,7 +38,7 @@ export const MAP: CollectionKind = {
 /** The function that reads the maps with values of each type. */
 export const MAP_FUNCTIONS = { decimal: "map", string: "map_text" } as const;
 
-const STRONGEST_FIRST: StateName[] = ["ACTIVE", "PAUSE", "SHADOW"];
+const STRONGEST_FIRST: StateName[] = ["ACTIVE", "SIGNAL", "PAUSE", "SHADOW"];
 
 /** The state of the rules that decides who may change their list or map. One without rules counts as a draft. */
 export function strongestState({ rules }: Pick<CollectionRow, "rules">): StateName {

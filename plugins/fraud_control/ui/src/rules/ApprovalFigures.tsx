@@ -16,7 +16,7 @@ import { useWhatIf } from "./useWhatIf";
 const DAYS = 7;
 const DAY_MS = 86_400_000;
 const RUNNING_POLL_MS = 2_000;
-const EVALUATED = [null, "ACTIVE", "SHADOW"];
+const EVALUATED = [null, "ACTIVE", "SIGNAL", "SHADOW"];
 
 /** The shadow alerts, the newest what-if and the expected alerts per day of a rule that awaits approval. */
 export function ApprovalFigures({ approval, me }: { approval: Approval; me: Me }) {

@@ -24,7 +24,7 @@ import { requestText } from "./PendingApproval";
 import { RejectedRecords } from "./RejectedRecords";
 import { type Column, filterRules, sortRules } from "./ruleList";
 
-const STATES: StateName[] = ["ACTIVE", "SHADOW", "PAUSE", "DRAFT"];
+const STATES: StateName[] = ["ACTIVE", "SIGNAL", "SHADOW", "PAUSE", "DRAFT"];
 
 /** All rules, sorted and filtered by the parameters in the URL. */
 export function RulesPage() {
@@ -135,7 +135,7 @@ export function RulesPage() {
 function RuleCounts({ rows }: { rows: readonly RuleRow[] }) {
   const countOf = (state: StateName) => rows.filter((row) => row.state === state).length;
   const live = rows.filter(
-    (row) => row.activation?.status === "LIVE" && (row.state === "ACTIVE" || row.state === "SHADOW"),
+    (row) => row.activation?.status === "LIVE" && ["ACTIVE", "SIGNAL", "SHADOW"].includes(row.state),
   ).length;
   const outage = useOutage();
   const evaluated =

@@ -20,6 +20,7 @@ const NEXT: Record<StateName, StateName[]> = {
   DRAFT: ["SHADOW", "ACTIVE", "DELETE"],
   SHADOW: ["ACTIVE", "DELETE"],
   ACTIVE: ["PAUSE", "SHADOW", "DELETE"],
+  SIGNAL: ["PAUSE", "SHADOW", "DELETE"],
   PAUSE: ["ACTIVE", "SHADOW", "DELETE"],
   DELETE: [],
 };

@@ -9,6 +9,7 @@ const DESCRIPTIONS: Record<StateName, string> = {
   DRAFT: "",
   SHADOW: "The detector evaluates the rule and writes its alerts to a separate topic. No customer is affected.",
   ACTIVE: "The detector evaluates the rule and publishes its alerts.",
+  SIGNAL: "The detector evaluates the rule, but publishes no alerts.",
   PAUSE: "The detector keeps the rule but does not evaluate it. You can resume the rule at any time.",
   DELETE: "The rule ends. Its revisions stay here.",
 };

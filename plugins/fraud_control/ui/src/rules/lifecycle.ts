@@ -30,7 +30,19 @@ const ACTIVATE: Transition = {
   permission: "activate",
   fourEyes: true,
 };
+const SIGNAL: Transition = {
+  ...ACTIVATE,
+  to: "SIGNAL",
+  label: "Make a signal",
+  requestLabel: "Request signal",
+};
 const DELETE: Transition = { to: "DELETE", label: "Delete", requestLabel: "Request deletion", permission: "delete" };
+
+const FROM_LIVE: Transition[] = [
+  { to: "PAUSE", label: "Pause", requestLabel: "Request pause", permission: "pause" },
+  { to: "SHADOW", label: "Move to shadow", requestLabel: "Request move to shadow", permission: "pause" },
+  DELETE,
+];
 
 const TRANSITIONS: Record<StateName, Transition[]> = {
   DRAFT: [
@@ -38,14 +50,12 @@ const TRANSITIONS: Record<StateName, Transition[]> = {
     { ...ACTIVATE, permission: "control", cannotBeRequested: true },
     { ...DELETE, authorPermission: "draft" },
   ],
-  SHADOW: [ACTIVATE, { ...DELETE, permission: "shadow", cannotBeRequested: true }],
-  ACTIVE: [
-    { to: "PAUSE", label: "Pause", requestLabel: "Request pause", permission: "pause" },
-    { to: "SHADOW", label: "Move to shadow", requestLabel: "Request move to shadow", permission: "pause" },
-    DELETE,
-  ],
+  SHADOW: [ACTIVATE, SIGNAL, { ...DELETE, permission: "shadow", cannotBeRequested: true }],
+  ACTIVE: FROM_LIVE,
+  SIGNAL: FROM_LIVE,
   PAUSE: [
     { ...ACTIVATE, label: "Resume", requestLabel: "Request resume" },
+    SIGNAL,
     { to: "SHADOW", label: "Move to shadow", requestLabel: "Request move to shadow", permission: "activate" },
     DELETE,
   ],
@@ -87,6 +97,6 @@ export function nextRollout({ document }: Pick<RuleDetail, "document">): number 
 
 /** Whether an edit of a rule in this state becomes a request. */
 export function editNeedsApproval(state: StateName, me: Me): boolean {
-  if (state === "ACTIVE") return me.fourEyes || !allows(me, "editLive");
+  if (state === "ACTIVE" || state === "SIGNAL") return me.fourEyes || !allows(me, "editLive");
   return state === "PAUSE" && !allows(me, "editLive");
 }

@@ -4,7 +4,7 @@ import { SEVERITIES } from "../severity";
 
 export type Column = "ruleId" | "state" | "alerts" | "precision" | "severity" | "owner" | "revision" | "updatedAt";
 
-const STATES = ["ACTIVE", "SHADOW", "PAUSE", "DRAFT", "DELETE"];
+const STATES = ["ACTIVE", "SIGNAL", "SHADOW", "PAUSE", "DRAFT", "DELETE"];
 const RANKED: readonly string[] = [...SEVERITIES, ""];
 
 /** The rows in a state that contain every word of a text: in id, name, description, owner or the rule itself. */
