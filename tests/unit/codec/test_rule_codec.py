@@ -269,7 +269,7 @@ def test_a_rule_may_have_conditions_only() -> None:
         ({"conditions": COUNTED}, "conditions", "must be a list of 1 to 8 objects"),
         ({"conditions": [COUNTED, 3]}, "conditions[1]", "must be an object, not 3"),
         ({"conditions": [COUNTED, {"ruleId": 2}]}, "conditions[1].ruleId", "cannot name another rule yet"),
-        ({"conditions": [{**COUNTED, "limit": "paymentAmount +"}]}, "conditions[0].limit", "expected"),
+        ({"conditions": [{**COUNTED, "limit": "paymentAmount +"}]}, "conditions[0].limit", "is incomplete"),
         ({"conditions": [{**COUNTED, "limit": None}]}, "conditions[0].limit", "is required"),
         ({"conditions": [{**COUNTED, "when": "payeeId = 1"}]}, "conditions[0].when", "is not a member of a condition"),
         ({"conditions": [{**COUNTED, "baseline": {}}]}, "conditions[0].baseline", "is not a member of a condition"),
@@ -284,12 +284,23 @@ def test_a_rule_may_have_conditions_only() -> None:
         ({"conditions": [COUNTED], "require": 2}, "require", "must be all, any, none, or a number from 1 to 1, not 2"),
         ({"conditions": [COUNTED], "require": 0}, "require", "not 0"),
         ({"conditions": [COUNTED], "limit": LEFT_OUT}, "limit", "is required"),
+        (
+            {**NO_AGGREGATE, "conditions": [{**COUNTED, "limit": "previous(paymentAmount)"}]},
+            "conditions[0].limit",
+            "reads the previous payment, which needs a window of the rule's own",
+        ),
     ],
 )
 def test_a_fault_of_a_condition_is_named(changes: dict[str, object], member: str, message: str) -> None:
     (found,) = reasons(record(**changes)).items()
     assert found[0] == member
     assert message in found[1][0]
+
+
+def test_the_limit_of_a_condition_looks_values_up_and_reads_the_previous_payment() -> None:
+    limit = "coalesce(map('limits', payeeId), previous(paymentAmount))"
+    rule = parse(record(conditions=[{**COUNTED, "limit": limit}]))
+    assert (list(rule.maps), rule.previous_fields) == (["limits"], ("paymentAmount",))
 
 
 def test_a_fault_of_an_inherited_member_is_named_once() -> None:

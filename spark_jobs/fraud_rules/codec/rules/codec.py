@@ -128,7 +128,7 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
         return None
     if operator is None or limit is None or window is None:
         return None
-    return Rule(
+    rule = Rule(
         rule_id=rule_id,
         state=state,
         grouping=grouping,
@@ -153,3 +153,12 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
         warm_up=warm_up,
         document=document,
     )
+    _check_previous(reader, rule)
+    return rule
+
+
+def _check_previous(reader: MemberReader, rule: Rule) -> None:
+    """Check that a rule that reads the previous payment has a window in which to find it."""
+    for member, expression in () if rule.has_aggregate else rule.judged_once:
+        if expression.previous_fields:
+            reader.reject(member, "reads the previous payment, which needs a window of the rule's own")

@@ -122,7 +122,7 @@ def _parse(
     excess = _excess(text, limits)
     if excess is not None:
         raise RuleRejected([Reason(member, excess)])
-    builder = ConditionBuilder(schema, limits, is_judged_once=member in JUDGED_MEMBERS)
+    builder = ConditionBuilder(schema, limits, is_judged_once=member.rpartition(".")[2] in JUDGED_MEMBERS)
     try:
         tree = build(builder, builder.transform(_PARSER.parse(text)))
     except UnexpectedInput as error:

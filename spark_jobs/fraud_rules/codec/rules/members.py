@@ -130,8 +130,9 @@ class MemberReader:
         return [self._within_member(f"{name}[{i}]", value, inherited) for i, value in objects]
 
     def _within_member(self, name: str, members: Mapping[str, object], inherited: Collection[str]) -> MemberReader:
-        found = {each: self._document[each] for each in inherited if each in self._document and each not in members}
-        return MemberReader({**found, **members}, self._schema, self._limits, [], f"{name}.", found.keys())
+        given = {each: value for each, value in members.items() if value is not None}
+        found = {each: self._document[each] for each in inherited if each in self._document and each not in given}
+        return MemberReader({**found, **given}, self._schema, self._limits, [], f"{name}.", found.keys())
 
     def has(self, name: str) -> bool:
         """Whether the document has a member, also with an empty value."""

@@ -52,8 +52,8 @@ __all__ = [
 ]
 
 JUDGED_MEMBERS: Final = ("when", "limit")
-"""The members of a rule whose expressions are computed once for a transaction, so that they may look values up in lists
-and maps, and read the previous payment."""
+"""The members of a rule, and of its conditions, whose expressions are computed once for a transaction, so that they may
+look values up in lists and maps, and read the previous payment."""
 
 USES_OF_BOOLEANS: Final = (
     "it can be a condition by itself, or compared with true, false or a boolean field, with = or !="

@@ -9,7 +9,7 @@ sum.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -263,7 +263,9 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
     collector = _Collector.starting_from(known, squared, columns)
     in_force = [each for version in versions for each in version.rules]
     compiled_rules = [_compile_rule(each, schema, columns, collector) for each in in_force]
-    compiled_rules += [_compile_condition(of, rule, schema, columns, collector) for rule in rules for of in rule.conditions]
+    compiled_rules += [
+        _compile_condition(of, rule, schema, columns, collector) for rule in rules for of in rule.conditions
+    ]
     rows = [row for row, *_ in compiled_rules]
     measures = collector.measures()
     _place_selections(rows, in_force, collector)
@@ -410,6 +412,7 @@ def _aggregate_row(
     row[at.R_KIND] = aggregate.kind
     row[at.R_WINDOW] = collector.windows.number_of(of.window)
     row[at.R_FILTER] = source.filter
+    row[at.R_LIMIT] = -1
     row[at.R_OPERATOR] = OPERATORS[of.operator]
     row[at.R_COUNT], row[at.R_VALUES] = source.count, source.values
     row[at.R_TREE], row[at.R_LOW] = source.tree, source.low
@@ -426,8 +429,7 @@ def _aggregate_row(
 def _compiled_limit(
     of: Rule | AggregateCondition, rule: Rule, row: list[int], scale: int, collector: _Collector
 ) -> _CompiledLimit:
-    """Set R_LIMIT, and compile a limit of the rule that is a number."""
-    row[at.R_LIMIT] = -1
+    """Compile a limit of the rule: its number, or else R_LIMIT."""
     if isinstance(of.limit, Decimal):
         return _compile_limit(of, of.limit, row, scale)
     limit = RowLimit(of.limit, of.operator, aggregate_of(of), scale, rule.previous_rows(of.limit))
