@@ -27,7 +27,7 @@ from fraud_rules.model.documents.alerts import (
 )
 from fraud_rules.model.documents.transactions import EvaluationDocument
 from fraud_rules.model.expressions.unscaled import unscaled_text
-from fraud_rules.model.output import AlertRecord
+from fraud_rules.model.output import AlertRecord, NamedOutcome
 from fraud_rules.model.rule import AggregateCondition, Baseline, PreviousRows, Rule, RuleAction
 from fraud_rules.model.ruleset import RuleInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, Field, FieldType, TransactionSchema
@@ -46,6 +46,7 @@ _OUTCOMES: Final[Mapping[int, Literal["no", "alert", "suppressed", "signal"]]] =
     at.FIRED_YES: "alert",
     at.FIRED_SUPPRESSED: "suppressed",
     at.FIRED_SIGNAL: "signal",
+    at.FIRED_PENDING: "no",
 }
 _CACHED_DOCUMENTS = 4096
 _NAMESPACE = ALERT_NAMESPACE.bytes
@@ -76,6 +77,13 @@ def triggering_value(of: Rule | AggregateCondition, row: Sequence[int], schema: 
 def _has_value(of: Rule | AggregateCondition, row: Sequence[int]) -> bool:
     """Whether the aggregate in an output row has a value."""
     return row[at.O_VALUES] > 0 or aggregate_of(of).has_value_of_empty_window
+
+
+def _is_comparable(rule: Rule, row: Sequence[int]) -> bool:
+    """Whether the aggregate in an output row has a value, and its baseline has one too."""
+    past = rule.baseline
+    has_past = past is None or (row[at.O_BASE_COUNT] >= past.min_count and row[at.O_BASE_VALUES] > 0)
+    return has_past and _has_value(rule, row)
 
 
 def limit_text(plan: GroupingPlan, limits: Sequence[Column], rule: int, i: int) -> str | None:
@@ -130,13 +138,16 @@ def condition_documents(
     rule: Rule,
     rows: Sequence[Sequence[int]],
     limits: Sequence[Column],
-    time_ms: int,
+    batch: TransactionBatch,
     schema: TransactionSchema,
 ) -> list[ConditionDocument]:
-    """The conditions of a rule in their output rows, for a transaction of this event time. `limits` has the values of
-    the plan's limits."""
+    """The conditions of a rule that are aggregates, in their output rows. `limits` has the values of the plan's
+    limits."""
+    if not rows:
+        return []
     found = []
-    for condition, row in zip(rule.conditions, rows, strict=True):
+    time_ms = int(batch.columns[TIME_FIELD].values[rows[0][at.O_ROW]])
+    for condition, row in zip(rule.aggregate_conditions, rows, strict=True):
         start_ms = condition.window.start_ms(time_ms)
         has_value = start_ms is not None and _has_value(condition, row)
         limit = limit_text(plan, limits, row[at.O_RULE], row[at.O_ROW])
@@ -248,6 +259,20 @@ class AlertBuilder:
             event_ms=time_ms,
             transaction_at=transaction_at,
             transaction_end=transaction_at + len(encoded),
+        )
+
+    def outcome(self, in_force: RuleInForce, row: Sequence[int]) -> NamedOutcome:
+        """The outcome of an output row, for the rules that name its rule."""
+        rule, (_, _, append_ms, partition, offset) = in_force.rule, self._payments[row[at.O_ROW]]
+        return NamedOutcome(
+            append_ms=append_ms,
+            partition=partition,
+            offset=offset,
+            rule_id=rule.rule_id,
+            holds=row[at.O_FIRED] != at.FIRED_NO,
+            value=triggering_value(rule, row, self._schema) if _is_comparable(rule, row) else None,
+            count=row[at.O_COUNT],
+            complete=bool(row[at.O_COMPLETE]),
         )
 
     def encode_evaluation(self, in_force: RuleInForce, row: Sequence[int]) -> bytes:

@@ -39,10 +39,20 @@ from fraud_rules.engine.warm_up import HistoryMerge, WarmHistory
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, compile_plan
 from fraud_rules.model.expressions.expression import Columns, Expression
-from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord, RuleCost, RuleMatches
-from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleSet, RuleTimeline
+from fraud_rules.model.output import (
+    AlertRecord,
+    DuplicateRecord,
+    KeyGroupOutput,
+    LateRecord,
+    MarkUpdate,
+    NamedOutcome,
+    PendingAlert,
+    RuleCost,
+    RuleMatches,
+)
+from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleInForce, RuleSet, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
-from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.model.transaction import Column, TransactionBatch
 from fraud_rules.runtime.clock import MS_PER_S
 
 Ints = NDArray[np.int64]
@@ -105,10 +115,11 @@ class KeyGroupEngine:
         batch_id: int,
         detection_ms: int,
         histories: Iterable[WarmHistory] = (),
+        marks: Sequence[MarkUpdate] = (),
     ) -> KeyGroupOutput:
         """Evaluate the key group's blobs of one batch (see `fanout`). `process_rows` describes the parameters."""
         rows = rows_of_blobs(blobs, self.row_order.arrange)
-        return self.process_rows(rows, timeline, batch_id, detection_ms, histories)
+        return self.process_rows(rows, timeline, batch_id, detection_ms, histories, marks)
 
     def process_rows(
         self,
@@ -117,12 +128,14 @@ class KeyGroupEngine:
         batch_id: int,
         detection_ms: int,
         histories: Iterable[WarmHistory] = (),
+        marks: Sequence[MarkUpdate] = (),
     ) -> KeyGroupOutput:
         """Evaluate the key group's rows of one batch, and return the outputs.
 
         `rows` has the rows of each grouping, in the order of the groupings. `detection_ms` is the wall-clock time that
         alerts carry. The evaluation does not depend on it. `histories` are the results of the warm-ups that join the
-        state at the start of this batch.
+        state at the start of this batch. `marks` are those that conclusions of earlier batches have changed (see
+        `conclusion`), in order, each once.
         """
         with self.views.hold(self.key_group) as view:
             longest_cooldown_ms = self.settings.limits.max_cooldown_seconds * MS_PER_S
@@ -136,6 +149,7 @@ class KeyGroupEngine:
                 partial(_measures_of, timeline, self.schema),
             )
             evaluation = _BatchEvaluation(self, timeline, journal, detection_ms)
+            evaluation.set_marks(marks)
             for history in histories:
                 evaluation.add_history(history)
             for each in rows:
@@ -161,6 +175,8 @@ class _BatchEvaluation:
         self._evaluations: list[bytes] = []
         self._costs: list[RuleCost] = []
         self._matches: list[RuleMatches] = []
+        self._pending: list[PendingAlert] = []
+        self._outcomes: list[NamedOutcome] = []
 
     def output(self) -> KeyGroupOutput:
         """Return the outputs of the rows accepted so far, with the figures of the key group's state."""
@@ -183,7 +199,17 @@ class _BatchEvaluation:
             string_bytes=sum(state.string_bytes for state in states),
             matches=self._matches,
             keys=[("&".join(head.fields), state.keys) for head, state in zip(heads, states, strict=True)],
+            pending=self._pending,
+            outcomes=self._outcomes,
         )
+
+    def set_marks(self, marks: Sequence[MarkUpdate]) -> None:
+        """Set marks that conclusions have changed. Those of a state that has been removed are void."""
+        for head in self._journal.head.states:
+            changed = [each for each in marks if each.fields == head.fields and each.epoch == head.epoch]
+            if changed:
+                state = self._journal.open(head)
+                self._journal.record(head, state.no_rows(), state.set_last_alerts(changed))
 
     def add_history(self, history: WarmHistory) -> None:
         """Add the result of a warm-up, unless a clear or the end of the grouping has made it void."""
@@ -382,26 +408,46 @@ class _BatchEvaluation:
         output, conditions = result.output.tolist(), iter(result.conditions.tolist())
         builder = AlertBuilder(batch, self._engine.schema, head.fields, self._detection_ms, output)
         used_versions = cache(lambda rule, count: collection_versions(plan.in_force[rule].rule, self._timeline, count))
-        times_ms = batch.columns[TIME_FIELD].values
         for row in output:
-            in_force, i = plan.in_force[row[at.O_RULE]], row[at.O_ROW]
-            of_rule = list(islice(conditions, row[at.O_CONDITIONS]))
-            if row[at.O_FIRED] == at.FIRED_YES:
+            in_force, of_rule = plan.in_force[row[at.O_RULE]], list(islice(conditions, row[at.O_CONDITIONS]))
+            evaluation = builder.encode_evaluation(in_force, row) if self._engine.settings.evaluations else None
+            if row[at.O_FIRED] in (at.FIRED_YES, at.FIRED_PENDING):
                 with nullcontext() if sample is None else sample.alert_of(row[at.O_RULE]):
+                    i = row[at.O_ROW]
                     used = used_versions(row[at.O_RULE], int(entry_counts[i]))
-                    limit = limit_text(plan, result.limits, row[at.O_RULE], i)
-                    previous = previous_payment(in_force.rule, result.previous, i, self._engine.schema)
-                    found = (
-                        condition_documents(
-                            plan, in_force.rule, of_rule, result.limits, int(times_ms[i]), self._engine.schema
-                        )
-                        if of_rule
-                        else ()
+                    alert = builder.build(
+                        in_force,
+                        row,
+                        used,
+                        limit_text(plan, result.limits, row[at.O_RULE], i),
+                        previous_payment(in_force.rule, result.previous, i, self._engine.schema),
+                        condition_documents(plan, in_force.rule, of_rule, result.limits, batch, self._engine.schema),
                     )
-                    self._alerts.append(builder.build(in_force, row, used, limit, previous, found))
-            if self._engine.settings.evaluations:
-                self._evaluations.append(builder.encode_evaluation(in_force, row))
+                if row[at.O_FIRED] == at.FIRED_PENDING:
+                    self._add_pending(batch, head, in_force, row, alert, evaluation)
+                    continue
+                self._alerts.append(alert)
+            if in_force.is_named:
+                self._outcomes.append(builder.outcome(in_force, row))
+            if evaluation is not None:
+                self._evaluations.append(evaluation)
         self._report_unevaluated(batch, head, result)
+
+    def _add_pending(
+        self,
+        batch: TransactionBatch,
+        head: GroupingStateHead,
+        in_force: RuleInForce,
+        row: Sequence[int],
+        alert: AlertRecord,
+        evaluation: bytes | None,
+    ) -> None:
+        """Add an alert that waits for the outcomes of other rules, with its mark."""
+        last_ms = None if row[at.O_ALERTED] == at.NONE else row[at.O_ALERTED]
+        key = tuple(_stored(batch.columns[name], row[at.O_ROW]) for name in head.fields)
+        suppressed = row[at.O_SUPPRESSED]
+        pending = PendingAlert(alert, in_force.incarnation, head.epoch, key, last_ms, suppressed, evaluation)
+        self._pending.append(pending)
 
     def _report_unevaluated(self, batch: TransactionBatch, head: GroupingStateHead, result: AcceptResult) -> None:
         """Add the duplicates and the late rows to the outputs."""
@@ -418,6 +464,12 @@ class _BatchEvaluation:
                 self._duplicates.append(DuplicateRecord(*place, identity, is_conflicting))
             else:
                 self._late.append(LateRecord(*place, int(result.lateness_ms[i]), _encoder.encode(transaction)))
+
+
+def _stored(column: Column, i: int) -> int | str:
+    """A value that is not null: its text, or the number that stands for it."""
+    value = int(column.values[i])
+    return value if column.dictionary is None else column.dictionary[value]
 
 
 def _runs_of_rows(versions: Sequence[GroupingInForce], inverse: Ints) -> Iterator[tuple[int, int]]:

@@ -1,9 +1,9 @@
 """The lists and maps at any point of the rule log, and the rejections that follow from the log before a record.
 
 `admit` goes through new entries in order. It rejects changes of collections and rules that do not fit the log before
-them: an ADD to a missing list, a rule that names a missing map. So an entry of a timeline has its final outcome, and
-later folds check nothing again. A rule record is decoded here only if it may name a collection, or if its rule named
-one before.
+them: an ADD to a missing list, a rule that names a missing map or rule. So an entry of a timeline has its final
+outcome, and later folds check nothing again. A rule record is decoded here only if it may name a collection or a rule,
+or if its rule named one before.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.expressions.lookups import Lookup
 from fraud_rules.model.log_entry import LogEntry, RecordOutcome, UndecodedRule
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
+from fraud_rules.model.rule_fold import RuleSet
+from fraud_rules.model.rule_names import RuleNames, deletion_faults
 from fraud_rules.model.value_list import CollectionKind, CollectionName, ListChange, ListOperation, ListType, ValueList
 from fraud_rules.model.value_map import MapChange, MapType, ValueMap
 
@@ -213,14 +215,17 @@ class CollectionHistory:
     _ends: Mapping[int, Collections] = field(default_factory=lambda: {0: _NONE})
     _cache: dict[int, Collections] = field(default_factory=dict)
 
-    def admission(self, known: int) -> CollectionAdmission:
-        """An admission of entries that follow the first `known` ones. It leaves this history as it is."""
-        return CollectionAdmission(self._ends[known], self.naming, self.hypothetical)
+    def admission(self, known: int, rules: RuleSet) -> CollectionAdmission:
+        """An admission of entries that follow the first `known` ones, after which `rules` are in force. It leaves this
+        history as it is."""
+        return CollectionAdmission(self._ends[known], self.naming, self.hypothetical, rules)
 
-    def admit(self, known: int, entries: Iterable[LogEntry]) -> tuple[list[LogEntry], CollectionHistory]:
-        """Admit entries that follow the first `known` ones. Returns them with their final outcomes, and the longer
-        history."""
-        admission = self.admission(known)
+    def admit(
+        self, known: int, entries: Iterable[LogEntry], rules: RuleSet
+    ) -> tuple[list[LogEntry], CollectionHistory]:
+        """Admit entries that follow the first `known` ones, after which `rules` are in force. Returns them with their
+        final outcomes, and the longer history."""
+        admission = self.admission(known, rules)
         admitted = [admission.admit(entry) for entry in entries]
         ends = dict(list(self._ends.items())[1 - _KEPT_ENDS :])
         ends.pop(known + len(admitted), None)
@@ -317,8 +322,15 @@ def _used(users: Iterable[int], member: str, what: str) -> list[Reason]:
 class CollectionAdmission:
     """Rejects the entries that do not fit the log before them."""
 
-    def __init__(self, known: Collections, naming: Mapping[int, frozenset[CollectionName]], hypothetical: bool) -> None:
+    def __init__(
+        self,
+        known: Collections,
+        naming: Mapping[int, frozenset[CollectionName]],
+        hypothetical: bool,
+        rules: RuleSet,
+    ) -> None:
         self._hypothetical = hypothetical
+        self._names = RuleNames(rules)
         self.fold = _Fold(known)
         self.naming = naming
         self._own_naming = False
@@ -328,9 +340,11 @@ class CollectionAdmission:
         content = entry.content
         if (
             isinstance(content, UndecodedRule)
-            and not content.may_name_collections
+            and not content.may_name
             and content.rule_id not in self.naming
+            and content.rule_id not in self._names.naming
         ):
+            self._names.add_undecoded(content.rule_id, entry)
             return entry
         match entry.change:
             case (ListChange() | MapChange()) as change:
@@ -339,14 +353,20 @@ class CollectionAdmission:
                     return entry.as_rejected(reasons)
                 self.fold.apply(entry.version, change)
             case Rule() as rule:
-                reasons = [] if self._hypothetical else collection_faults(rule, self.fold.type_of)
+                reasons = [] if self._hypothetical else self._faults_of_rule(rule)
                 if reasons:
                     return entry.as_rejected(reasons)
                 self._name(rule.rule_id, rule.collections)
+                self._names.put(rule)
             case RuleDeletion(rule_id):
+                reasons = [] if self._hypothetical else deletion_faults(rule_id, self._names.naming)
+                if reasons:
+                    return entry.as_rejected(reasons)
                 self._name(rule_id, frozenset())
+                self._names.remove(rule_id)
             case Control(ControlType.DELETE_RULES_ALL):
                 self.naming, self._own_naming = {}, True
+                self._names.clear()
         return entry
 
     def _name(self, rule_id: int, names: frozenset[CollectionName]) -> None:
@@ -359,6 +379,9 @@ class CollectionAdmission:
         if names:
             naming[rule_id] = names
         self.naming, self._own_naming = naming, True
+
+    def _faults_of_rule(self, rule: Rule) -> list[Reason]:
+        return [*collection_faults(rule, self.fold.type_of), *self._names.faults(rule)]
 
     def _faults_of_change(self, change: CollectionChange) -> list[Reason]:
         name = (change.kind, change.name)

@@ -58,14 +58,14 @@ class RecordOutcome:
 class UndecodedRule:
     """The content of a record that is a rule with this id and grouping, or invalid. `decode` finds out.
 
-    A rule without `may_name_collections` names no list and no map.
+    A rule without `may_name` names no list, no map and no rule.
     """
 
     rule_id: int
     grouping: Grouping
     value: bytes
     decode: Callable[[bytes], RecordOutcome] = field(repr=False, compare=False)
-    may_name_collections: bool = True
+    may_name: bool = True
 
     @property
     def outcome(self) -> RecordOutcome:

@@ -82,6 +82,51 @@ class RuleMatches(msgspec.Struct, array_like=True, frozen=True, gc=False):
     held: list[int]
 
 
+class NamedOutcome(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The outcome, for one transaction, of a rule that another rule names: whether it holds, its aggregate as a decimal
+    text (None without a value), the number of rows in its window, and whether its windows are complete."""
+
+    append_ms: int
+    partition: int
+    offset: int
+    rule_id: int
+    holds: bool
+    value: str | None
+    count: int
+    complete: bool
+
+
+class PendingAlert(msgspec.Struct, array_like=True, frozen=True):
+    """An alert of a rule that names rules, before their outcomes are known. Its conditions are those that are
+    aggregates.
+
+    `incarnation` and `key` identify the mark of the rule for the grouping key in the state of `epoch`, whose last alert
+    had the event time `last_ms`; `suppressed` counts the alerts suppressed since. A value of the key is text, or a
+    number as the state stores it. `evaluation` is the JSON of the evaluation, if evaluations are written.
+    """
+
+    alert: AlertRecord
+    incarnation: int
+    epoch: int
+    key: tuple[int | str, ...]
+    last_ms: int | None
+    suppressed: int
+    evaluation: bytes | None = None
+
+
+class MarkUpdate(msgspec.Struct, array_like=True, frozen=True):
+    """A mark that an alert of a rule that names rules has changed, for the key group that keeps it. The members are
+    those of `PendingAlert`; `fields` is the grouping."""
+
+    key_group: int
+    fields: tuple[str, ...]
+    epoch: int
+    incarnation: int
+    key: tuple[int | str, ...]
+    last_ms: int | None
+    suppressed: int
+
+
 class Packed(msgspec.Struct, array_like=True, frozen=True):
     """A value that a task sends to the driver."""
 
@@ -100,7 +145,8 @@ class KeyGroupOutput(Packed, array_like=True, frozen=True):
     the groupings' watermarks. `retained_marks` counts the marks left by alerts (see `engine.state.spent`).
     `refreshed` is the work that made the view current. `costs` has the costs of the rules that were measured in this
     batch, see `engine.rule_meter`. `string_bytes` are the bytes of the strings, without free room. `keys`
-    has the number of keys of each grouping."""
+    has the number of keys of each grouping. `pending` and `outcomes` are for the driver, which concludes the rules that
+    name rules (`engine.conclusion`)."""
 
     key_group: int
     rows: int
@@ -117,3 +163,5 @@ class KeyGroupOutput(Packed, array_like=True, frozen=True):
     string_bytes: int = 0
     matches: list[RuleMatches] = []
     keys: list[tuple[str, int]] = []
+    pending: list[PendingAlert] = []
+    outcomes: list[NamedOutcome] = []

@@ -22,9 +22,11 @@ from fraud_rules.model.window import Window
 __all__ = [
     "AggregateCondition",
     "Baseline",
+    "Condition",
     "Control",
     "ControlType",
     "LogChange",
+    "NamedRule",
     "Operator",
     "PreviousRows",
     "Rule",
@@ -135,6 +137,16 @@ class AggregateCondition(_ComparedAggregate):
 
 
 @dataclass(frozen=True, slots=True)
+class NamedRule:
+    """A condition that another rule, of any grouping, holds for the same transaction."""
+
+    rule_id: int
+
+
+Condition: TypeAlias = AggregateCondition | NamedRule
+
+
+@dataclass(frozen=True, slots=True)
 class Baseline:
     """The past of a grouping key that a rule compares its aggregate with: the `window_ms` right before its window.
 
@@ -208,7 +220,7 @@ class Rule(_ComparedAggregate):
     filter: Predicate | None = None
     when: Predicate | None = None
     baseline: Baseline | None = None
-    conditions: tuple[AggregateCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     required: int = 0
     has_aggregate: bool = True
     rollout: Rollout | None = None
@@ -221,7 +233,7 @@ class Rule(_ComparedAggregate):
     @property
     def reach_ms(self) -> int:
         """How far before a transaction its evaluation reads: its reach without conditions, or the window of one."""
-        return max(self.own_reach_ms, *(each.window.reach_ms for each in self.conditions), 0)
+        return max(self.own_reach_ms, *(each.window.reach_ms for each in self.aggregate_conditions), 0)
 
     @property
     def own_reach_ms(self) -> int:
@@ -246,7 +258,17 @@ class Rule(_ComparedAggregate):
     @property
     def aggregates(self) -> tuple[Rule | AggregateCondition, ...]:
         """The aggregates of an evaluation: the own one, then those of the conditions."""
-        return (self, *self.conditions)
+        return (self, *self.aggregate_conditions)
+
+    @property
+    def aggregate_conditions(self) -> tuple[AggregateCondition, ...]:
+        """The conditions that are aggregates, in order."""
+        return tuple(each for each in self.conditions if isinstance(each, AggregateCondition))
+
+    @property
+    def named_rules(self) -> tuple[int, ...]:
+        """The ids of the rules whose outcomes are conditions, in order."""
+        return tuple(each.rule_id for each in self.conditions if isinstance(each, NamedRule))
 
     @property
     def selection(self) -> Predicate | None:
@@ -281,7 +303,11 @@ class Rule(_ComparedAggregate):
     @property
     def judged_once(self) -> tuple[tuple[str, Expression], ...]:
         """The members with an expression that is computed once for a transaction, so that it may look values up."""
-        limits = ((f"conditions[{i}].limit", each.limit_expression) for i, each in enumerate(self.conditions))
+        limits = (
+            (f"conditions[{i}].limit", each.limit_expression)
+            for i, each in enumerate(self.conditions)
+            if isinstance(each, AggregateCondition)
+        )
         members = (("when", self.when), ("limit", self.limit_expression), *limits)
         return tuple((member, expression) for member, expression in members if expression is not None)
 

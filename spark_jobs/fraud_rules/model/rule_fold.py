@@ -27,11 +27,13 @@ class RuleInForce:
 
     `version` is the offset of the rule's record. `incarnation` is the offset of the record that added the rule or moved
     it to this grouping. An edit that keeps the grouping keeps the incarnation, so resets and cool-downs outlive it.
+    `is_named`: a rule in force names this one.
     """
 
     rule: Rule
     version: int
     incarnation: int
+    is_named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class RuleSet:
 
     `ended_ms` has the rule times at which the last groupings ended that are not in force, oldest first.
     `ended_rules_ms` has those at which the last incarnations of rules ended, oldest first. `cleared_ms` is the rule
-    time of the last clear, 0 without one.
+    time of the last clear, 0 without one. `naming` has the rules that a rule names, by the id of the naming rule.
     """
 
     rules: Mapping[int, RuleInForce] = field(default_factory=dict)
@@ -67,6 +69,7 @@ class RuleSet:
     ended_ms: Mapping[Grouping, int] = field(default_factory=dict)
     ended_rules_ms: Mapping[int, int] = field(default_factory=dict)
     cleared_ms: int = 0
+    naming: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 class RuleFold:
@@ -85,6 +88,7 @@ class RuleFold:
         self._ended_ms = dict(base.ended_ms)
         self._ended_rules_ms = dict(base.ended_rules_ms)
         self._cleared_ms = base.cleared_ms
+        self._naming = dict(base.naming)
 
     @property
     def rules(self) -> Mapping[int, RuleInForce]:
@@ -108,6 +112,7 @@ class RuleFold:
                 for in_force in self._rules.values():
                     _remember(self._ended_rules_ms, in_force.incarnation, entry, _ENDED_RULES)
                 self._rules, self._groupings, self._changed, self._revisions = {}, {}, {}, {}
+                self._naming = {}
             case Control(control) if control.clears_state:
                 self._clear(entry)
                 if control is ControlType.CLEAR_STATE_ALL_STOP:
@@ -122,7 +127,13 @@ class RuleFold:
             widest = max(in_force.rule.reach_ms for in_force in rules)
             self._groupings[fields] = replace(self._groupings[fields], rules=rules, widest_window_ms=widest)
         return RuleSet(
-            self._rules, self._groupings, self._stopped_at, self._ended_ms, self._ended_rules_ms, self._cleared_ms
+            self._rules,
+            self._groupings,
+            self._stopped_at,
+            self._ended_ms,
+            self._ended_rules_ms,
+            self._cleared_ms,
+            self._naming,
         )
 
     def _keeps_grouping(self, rule: Rule | UndecodedRule) -> bool:
@@ -142,9 +153,10 @@ class RuleFold:
             incarnation = entry.version
             self._remove(rule.rule_id, entry)
         self._revisions.pop(rule.rule_id, None)
-        in_force = RuleInForce(rule, entry.version, incarnation)
+        in_force = RuleInForce(rule, entry.version, incarnation, self._is_named(rule.rule_id))
         self._rules[rule.rule_id] = in_force
         self._started(rule.grouping, entry)[rule.rule_id] = in_force
+        self._name(rule.rule_id, rule.named_rules)
 
     def _remove(self, rule_id: int, entry: LogEntry) -> None:
         removed = self._rules.pop(rule_id, None)
@@ -158,6 +170,21 @@ class RuleFold:
         if not by_id:
             del self._groupings[fields], self._changed[fields]
             _remember(self._ended_ms, fields, entry, _ENDED_GROUPINGS)
+        self._name(rule_id, ())
+
+    def _name(self, rule_id: int, named: tuple[int, ...]) -> None:
+        """Record the rules that a rule names. Each rule in force says whether one names it."""
+        before = self._naming.pop(rule_id, ())
+        if named:
+            self._naming[rule_id] = named
+        for each in {*before, *named}:
+            known = self._rules.get(each)
+            if known is not None and known.is_named != self._is_named(each):
+                changed = self._rules[each] = replace(known, is_named=not known.is_named)
+                self._mutable_rules(known.rule.grouping)[each] = changed
+
+    def _is_named(self, rule_id: int) -> bool:
+        return any(rule_id in named for named in self._naming.values())
 
     def _clear(self, entry: LogEntry) -> None:
         self._cleared_ms = entry.time_ms

@@ -70,7 +70,7 @@ class RuleTimeline:
     def __init__(self, entries: Iterable[LogEntry] = (), end: int | None = None, *, hypothetical: bool = False) -> None:
         """A log of these entries. A hypothetical log accepts rules whose lists and maps are missing."""
         history = CollectionHistory(hypothetical=hypothetical)
-        admitted, self._collections = history.admit(0, _with_rule_times(None, entries))
+        admitted, self._collections = history.admit(0, _with_rule_times(None, entries), RuleSet())
         self.entries = LogPrefix[LogEntry].empty().extended(admitted)
         self._rule_counts = LogPrefix[int].empty().extended([0, *_counts_with_rules(0, admitted)])
         self.end = _end_after(self.entries, 0, end)
@@ -84,7 +84,7 @@ class RuleTimeline:
         self.rule_set(len(self.entries))  # cache it now, so that the longer log folds only the new entries
         longer = RuleTimeline.__new__(RuleTimeline)
         timed = _with_rule_times(self.entries[-1] if self.entries else None, entries)
-        timed, longer._collections = self._collections.admit(len(self.entries), timed)
+        timed, longer._collections = self._collections.admit(len(self.entries), timed, self.latest)
         longer.entries = self.entries.extended(timed)
         longer._rule_counts = self._rule_counts.extended(_counts_with_rules(len(self.entries), timed))
         longer.end = _end_after(longer.entries, self.end, end)
@@ -93,7 +93,7 @@ class RuleTimeline:
 
     def admission(self) -> CollectionAdmission:
         """The admission of the entries that follow this log."""
-        return self._collections.admission(len(self.entries))
+        return self._collections.admission(len(self.entries), self.latest)
 
     def entry_counts_at(self, append_ms: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each append time, the number of log entries that apply: those whose rule time is not later."""

@@ -18,6 +18,7 @@ from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import RejectedRecord
 from fraud_rules.codec.transactions.record import claimed_id
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.conclusion import conclude
 from fraud_rules.engine.decision import alerts_in_order, decisions
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import in_arrival_order, null_keys
@@ -28,7 +29,7 @@ from fraud_rules.engine.warm_up import WarmHistory
 from fraud_rules.errors import Reason
 from fraud_rules.model.decision import DecisionThresholds
 from fraud_rules.model.log_entry import Rejections, with_rejections
-from fraud_rules.model.output import DuplicateRecord, KeyGroupOutput
+from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, MarkUpdate
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
 from fraud_rules.model.warm_up import request_at
@@ -67,10 +68,11 @@ class _BatchInput:
 
 @dataclass(frozen=True, slots=True)
 class _BatchResult:
-    """The results of one batch: the outputs of all key groups, each unreadable record with its reason, and the ids of
+    """The results of one batch: the outputs of all key groups, the alerts of rules that name rules, each unreadable record with its reason, and the ids of
     the transactions with a null in a field of a grouping in force, in arrival order."""
 
     outputs: Sequence[KeyGroupOutput]
+    concluded: Sequence[AlertRecord]
     rejects: Sequence[tuple[RecordedTransaction, RejectedRecord]]
     null_keys: Sequence[object] = ()
 
@@ -87,6 +89,7 @@ class Replay:
             KeyGroupEngine(key_group, schema, settings, log, views) for key_group, log in enumerate(self._logs)
         ]
         self._batches = 0
+        self._marks: Sequence[MarkUpdate] = ()
 
     def evaluate(
         self,
@@ -106,14 +109,19 @@ class Replay:
                 self._batches,
                 detection_ms,
                 [histories[key_group] for histories in warm if key_group in histories],
+                [each for each in self._marks if each.key_group == key_group],
             )
             for key_group, engine in enumerate(self._engines)
         ]
         self._batches += 1
+        concluded = conclude(outputs, timeline)
+        self._marks = concluded.marks
         nulls = decoded.batch.take(np.flatnonzero(null_keys(decoded.batch, timeline)))
         nulls = in_arrival_order(nulls)
         ids = [nulls.row(i, self._schema)[ID_FIELD] for i in range(len(nulls))]
-        return _BatchResult(outputs, [(records[reject.index], reject) for reject in decoded.rejects], ids)
+        return _BatchResult(
+            outputs, concluded.alerts, [(records[reject.index], reject) for reject in decoded.rejects], ids
+        )
 
     def images(self) -> Mapping[int, bytes]:
         """Copy the current state: an image (see `statelog`) of each state log that is not empty, by key group."""
@@ -188,7 +196,7 @@ def _add_results(
     answer: dict[str, list[Any]], result: _BatchResult, schema: TransactionSchema, thresholds: DecisionThresholds
 ) -> None:
     """Add the results of a batch, merged over key groups."""
-    alerts = alerts_in_order(result.outputs)
+    alerts = alerts_in_order(result.outputs, result.concluded)
     answer["alerts"] += [alert_members(decode_exactly(alert.json)) for alert in alerts]
     answer["decisions"] += [decision_members(decode_exactly(each.json)) for each in decisions(alerts, thresholds, 0)]
     late = {

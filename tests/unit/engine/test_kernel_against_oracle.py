@@ -195,10 +195,25 @@ def test_engine_agrees_with_the_oracle_about_the_previous_payment_after_warm_ups
 
 @SHRINKS
 @stream_seeds(STREAMS // 2)
-@pytest.mark.parametrize("limits", [False, True])
-def test_engine_agrees_with_the_oracle_about_conditions(stream_seed: int, limits: bool) -> None:
-    features = Features(conditions=True, named_rules=False, limits=limits, calendars=limits, rollout=limits)
-    streams = with_features(documents(), features)
+@pytest.mark.parametrize(
+    "beside",
+    [
+        Features(),
+        Features(limits=True, calendars=True, rollout=True),
+        Features(limits=True, maps=True, previous=True),
+    ],
+    ids=["alone", "beside calendars", "beside previous payments"],
+)
+def test_engine_agrees_with_the_oracle_about_conditions(stream_seed: int, beside: Features) -> None:
+    streams = with_features(documents(), beside._replace(conditions=True, named_rules=False))
+    check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 2)
+@pytest.mark.parametrize("beside", [Features(), Features(limits=True, maps=True, previous=True)], ids=["alone", "all"])
+def test_engine_agrees_with_the_oracle_about_named_rules(stream_seed: int, beside: Features) -> None:
+    streams = with_features(documents(), beside._replace(conditions=True))
     check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
 
 

@@ -377,9 +377,7 @@ def test_a_fold_decodes_only_the_records_that_decide_its_result() -> None:
             decoded.append(version)
             return RecordOutcome(outcome)
 
-        return LogEntry(
-            version, version, version, UndecodedRule(rule_id, grouping, b"", decode, may_name_collections=False)
-        )
+        return LogEntry(version, version, version, UndecodedRule(rule_id, grouping, b"", decode, may_name=False))
 
     log = [entry(n, rule(1, minutes=n + 1), 1) for n in range(100)]
     log += [entry(100, rule(2), 2), entry(101, REJECTED, 1), entry(102, rule(2, B), 2, B), entry(103, rule(2, B), 2, B)]

@@ -9,7 +9,7 @@ from typing import Final
 from fraud_rules.codec.rules.members import MemberReader
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.expressions.expression import Expression
-from fraud_rules.model.rule import AggregateCondition, Operator
+from fraud_rules.model.rule import AggregateCondition, Condition, NamedRule, Operator
 from fraud_rules.model.window import Window
 
 __all__ = ["NO_AGGREGATE", "AggregateMembers", "read_conditions", "read_own_aggregate"]
@@ -54,19 +54,37 @@ def read_own_aggregate(reader: MemberReader) -> AggregateMembers:
     return _read_aggregate(reader)
 
 
-def read_conditions(reader: MemberReader) -> tuple[tuple[AggregateCondition, ...], int]:
-    """Read the conditions, and the least number of them that must hold; 0 if none may hold."""
+def read_conditions(
+    reader: MemberReader, rule_id: int | None, function: AggregateFunction | None
+) -> tuple[tuple[Condition, ...], int]:
+    """Read the conditions, and the least number of them that must hold; 0 if none may hold. `rule_id` and `function`
+    are those of the rule."""
     readers = reader.conditions(_INHERITED)
     conditions = [_read_condition(each) for each in readers]
-    for members in readers:
+    named = [each.rule_id for each in conditions if isinstance(each, NamedRule)]
+    for members, each in zip(readers, conditions, strict=True):
+        if isinstance(each, NamedRule):
+            _check_name(members, each.rule_id, rule_id, function, named)
         reader.add_reasons(members)
     return tuple(each for each in conditions if each is not None), reader.required(len(readers))
 
 
-def _read_condition(members: MemberReader) -> AggregateCondition | None:
+def _check_name(
+    members: MemberReader, named: int, rule_id: int | None, function: AggregateFunction | None, all_named: list[int]
+) -> None:
+    if named == rule_id:
+        members.reject("ruleId", "names the rule itself")
+    elif all_named.count(named) > 1:
+        members.reject("ruleId", f"names rule {named} twice")
+    elif function is AggregateFunction.COUNT_WITH_RESET:
+        members.reject("ruleId", f"cannot name a rule beside {function}")
+
+
+def _read_condition(members: MemberReader) -> Condition | None:
     if members.has("ruleId"):
-        members.reject("ruleId", "cannot name another rule yet; a condition is an aggregate")
-        return None
+        members.reject_beside("ruleId")
+        named = members.rule_id()
+        return None if named is None else NamedRule(named)
     members.reject_unknown(_MEMBERS)
     found, row_filter = _read_aggregate(members), members.filter()
     function, operator, limit, window = found.function, found.operator, found.limit, found.window

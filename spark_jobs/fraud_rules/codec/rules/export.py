@@ -15,7 +15,7 @@ from fraud_rules.codec.rules.numbers import decimal_of
 from fraud_rules.codec.rules.sentence import required_text
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.expressions.predicate import Predicate
-from fraud_rules.model.rule import AggregateCondition, Baseline, Operator, Rule
+from fraud_rules.model.rule import AggregateCondition, Baseline, Condition, NamedRule, Operator, Rule
 
 _TEXT_MEMBERS = (
     "ruleId", "ruleState", "groupingKeyNames", "unique", "aggregateFieldName", "aggregatorFunctionType",
@@ -65,7 +65,7 @@ def describe(rule: Rule) -> str:
         limit = rule.limit_text if past is None else _compared_with(past, rule.limit_text, rule.operator)
         parts.append(f"{_aggregate(rule, limit)} {keys}{_where(rule.filter)}")
     if rule.conditions:
-        listed = "; ".join(f"{_aggregate(each, each.limit_text)}{_where(each.filter)}" for each in rule.conditions)
+        listed = "; ".join(map(_condition, rule.conditions))
         conditions = f"{required_text(rule)} of [{listed}]"
         parts.append(conditions if rule.has_aggregate else f"{conditions} {keys}")
     sentence = ", and ".join(parts)
@@ -73,6 +73,12 @@ def describe(rule: Rule) -> str:
     if selected is not None:
         sentence += f", evaluated when {selected}"
     return sentence if rule.rollout is None else f"{sentence}, for {rule.rollout.percent} % of the keys"
+
+
+def _condition(of: Condition) -> str:
+    if isinstance(of, NamedRule):
+        return f"rule {of.rule_id}"
+    return f"{_aggregate(of, of.limit_text)}{_where(of.filter)}"
 
 
 def _where(row_filter: Predicate | None) -> str:

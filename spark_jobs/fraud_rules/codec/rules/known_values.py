@@ -8,7 +8,7 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.expressions.expression import Constant, Expression, FieldRef
 from fraud_rules.model.expressions.predicate import Comparison, Membership
 from fraud_rules.model.expressions.previous import PreviousValue
-from fraud_rules.model.rule import Rule
+from fraud_rules.model.rule import AggregateCondition, Rule
 from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["unknown_values"]
@@ -21,7 +21,11 @@ def unknown_values(rule: Rule, schema: TransactionSchema) -> list[Reason]:
         ("filter", rule.filter),
         *rule.judged_once,
         ("baseline.filter", past),
-        *((f"conditions[{i}].filter", each.filter) for i, each in enumerate(rule.conditions)),
+        *(
+            (f"conditions[{i}].filter", each.filter)
+            for i, each in enumerate(rule.conditions)
+            if isinstance(each, AggregateCondition)
+        ),
     ]
     warnings: list[Reason] = []
     for member, condition in conditions:

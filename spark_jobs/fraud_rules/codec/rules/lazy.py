@@ -25,8 +25,8 @@ __all__ = ["EntryReader"]
 
 _REMEMBERED_OUTCOMES = 1_024
 _REMEMBERED_GROUPINGS = 1_024
-_LOOKUP: Final = re.compile(rb"list|map|\\u", re.IGNORECASE)
-"""Words of a rule that looks values up. An escape can hide them."""
+_NAMING: Final = re.compile(rb"list|map|conditions|\\u", re.IGNORECASE)
+"""Words of a rule that looks values up or names rules. An escape can hide them."""
 
 
 class _Head(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -70,7 +70,7 @@ class EntryReader:
         grouping = self._grouping(head.grouping_key_names)
         if head.disabled or grouping is None:
             return self._decode(value)
-        return UndecodedRule(head.rule_id, grouping, value, self._decode, _LOOKUP.search(value) is not None)
+        return UndecodedRule(head.rule_id, grouping, value, self._decode, _NAMING.search(value) is not None)
 
 
 def _canonical(schema: TransactionSchema, names: tuple[str, ...]) -> Grouping | None:

@@ -162,6 +162,12 @@ class MemberReader:
             kind = self._within.partition("[")[0].rstrip(".s") or "rule"
             self.reject(quote(name).strip("'"), f"is not a member of a {kind}{suggestion}")
 
+    def reject_beside(self, name: str) -> None:
+        """Reject a member if the document has others, apart from inherited ones."""
+        others = [each for each in self._document if each != name and each not in self._inherited]
+        if others:
+            self.reject(name, f"cannot be beside {quote(others[0])}")
+
     def rule_id(self) -> int | None:
         """`ruleId`, a positive 64-bit integer."""
         return self.integer("ruleId", 1, MAX_RULE_ID, required=True)

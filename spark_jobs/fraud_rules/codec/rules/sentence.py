@@ -9,7 +9,16 @@ import re
 from collections.abc import Iterable
 
 from fraud_rules.model.aggregate import AggregateFunction, AggregateInput
-from fraud_rules.model.rule import AggregateCondition, Baseline, Operator, Rule, RuleAction, RuleState
+from fraud_rules.model.rule import (
+    AggregateCondition,
+    Baseline,
+    Condition,
+    NamedRule,
+    Operator,
+    Rule,
+    RuleAction,
+    RuleState,
+)
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.grouped_number import grouped
 
@@ -62,10 +71,15 @@ class _Words:
         own = self.condition(rule) if rule.baseline is None else self.compared(rule, rule.baseline)
         if not rule.conditions:
             return own
-        joined = "; ".join(f"{self.condition(each)}{_filtered(each, rule)}" for each in rule.conditions)
+        joined = "; ".join(self._further(each, rule) for each in rule.conditions)
         is_one = len(rule.conditions) == rule.required == 1
         conditions = joined if is_one else f"{required_text(rule)} of these: {joined}"
         return f"{own}, and {conditions}" if rule.has_aggregate else conditions
+
+    def _further(self, of: Condition, rule: Rule) -> str:
+        if isinstance(of, NamedRule):
+            return f"a payment for which rule {of.rule_id} holds"
+        return f"{self.condition(of)}{_filtered(of, rule)}"
 
     def condition(self, of: Rule | AggregateCondition) -> str:
         """An aggregate with its limit and window."""

@@ -38,6 +38,7 @@ from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE
 from fraud_rules.engine.window.kernel import advance
 from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, storing_plan
 from fraud_rules.model.expressions.expression import Columns, Expression
+from fraud_rules.model.output import MarkUpdate
 from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -404,6 +405,31 @@ class GroupingState:
         self._recount_revived(n, marks)
         return True
 
+    def no_rows(self) -> TransactionBatch:
+        """A batch without rows."""
+        return self._batch_of(self._view.state.events[:0])
+
+    def set_last_alerts(self, updates: Sequence[MarkUpdate]) -> Marks:
+        """Set the last alerts of marks, and return the marks. Their resets stay. The state has the rows of the keys, or
+        has had them."""
+        self._refresh()
+        rows = np.full((len(updates), at.M_WIDTH), at.NONE, dtype=np.int64)
+        rows[:, [at.M_SLOT, at.M_REVIVED]] = 0
+        rows[:, at.M_RULE] = [each.incarnation for each in updates]
+        marks = Marks(rows, tuple(_key_column([each.key[k] for each in updates]) for k in range(len(self._key_fields))))
+        while self.header[at.H_SLOTS] + len(updates) > len(self._view.state.slots):
+            self._view.grow(at.NEED_SLOTS)
+        slots = self._slots_of_keys(marks)
+        found = np.zeros(int(self.header[at.H_MARKS]), dtype=np.bool_)
+        hash_tables.find_marks(self._view.state, rows[:, at.M_RULE].copy(), slots, found)
+        known = {(row[at.M_RULE], row[at.M_SLOT]): row for row in self._view.state.marks[np.flatnonzero(found)]}
+        for row, slot, update in zip(rows, slots, updates, strict=True):
+            row[:] = known.get((update.incarnation, int(slot)), row)
+            row[at.M_LAST_TIME] = at.NONE if update.last_ms is None else update.last_ms
+            row[at.M_SUPPRESSED] = update.suppressed
+        self._replace_marks(marks)
+        return marks
+
     def marks_after_history(self) -> Marks:
         """The marks, after the added rows of a warm-up count as present at each reset."""
         resets.extend_resets(self._view.state)
@@ -519,6 +545,15 @@ class GroupingState:
         slots = np.empty(len(rows), dtype=np.int64)
         hash_tables.assign_slots(self._view.state, self._view.measure_arrays, rows, slots)
         return slots
+
+
+def _key_column(values: Sequence[int | str]) -> Column:
+    """The values of a field of a grouping: texts, or the numbers that stand for values."""
+    texts = tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
+    if not texts:
+        return Column(np.array(values, dtype=np.int64), None, None)
+    codes = {text: code for code, text in enumerate(texts)}
+    return Column(np.array([codes[str(value)] for value in values], dtype=np.int64), None, texts)
 
 
 def _columns_of(

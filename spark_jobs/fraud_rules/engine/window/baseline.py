@@ -47,6 +47,7 @@ from fraud_rules.engine.window.layout import (
     R_LIMIT_NEGATIVE,
     R_LOW,
     R_OPERATOR,
+    R_REPORTED,
     R_TREE,
     R_VALUES,
 )
@@ -134,7 +135,7 @@ def evaluate(
     end, side_end = first - 1, side_first - 1
     all_before = end - reach_first + 1 + side_end - side_reach_first + 1
     before = _rows(state, side, slot, run, reach_first, end, side_reach_first, side_end, base[r, B_COUNT], all_before)
-    if before < base[r, B_MIN_COUNT] and explain == 0:
+    if before < base[r, B_MIN_COUNT] and explain == 0 and rows[r, R_REPORTED] == 0:
         return
     past = _rows(state, side, slot, run, reach_first, end, side_reach_first, side_end, base[r, B_VALUES], before)
     all_rows = last - first + 1 + side_last - side_first + 1

@@ -49,6 +49,7 @@ from fraud_rules.engine.window.layout import (
     R_KIND,
     R_LIMIT,
     R_LOW,
+    R_NAMED,
     R_REQUIRED,
     R_RULE,
     R_SHARED,
@@ -75,7 +76,7 @@ def evaluate_conditions(
     """Evaluate the conditions of rule r for row i.
 
     Returns (the number of conditions that hold, whether these are as many as required, whether all windows are
-    complete).
+    complete). If the rule names rules, each of them can hold.
     """
     last = insert_offset(state, slot, time) - 1
     side_last = -1 if run == NO_RUN else insert_offset(side, run, time) - 1
@@ -90,7 +91,7 @@ def evaluate_conditions(
         holding += results.output[at, O_FIRED]
         complete = complete and results.output[at, O_COMPLETE] != 0
     required = rules.rows[r, R_REQUIRED]
-    enough = holding >= required if required > 0 else holding == 0
+    enough = holding + rules.rows[r, R_NAMED] >= required if required > 0 else holding == 0
     return holding, enough, complete
 
 

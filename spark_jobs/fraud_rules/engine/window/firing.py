@@ -7,10 +7,11 @@ from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, Res
 from fraud_rules.engine.window.combined import evaluate_conditions
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.condition import is_met, is_met_at
-from fraud_rules.engine.window.hash_tables import ensure_mark
+from fraud_rules.engine.window.hash_tables import ensure_mark, find_mark
 from fraud_rules.engine.window.key_rows import opening
 from fraud_rules.engine.window.layout import (
     FIRED_NO,
+    FIRED_PENDING,
     FIRED_SIGNAL,
     FIRED_SUPPRESSED,
     FIRED_YES,
@@ -24,6 +25,7 @@ from fraud_rules.engine.window.layout import (
     M_REVIVED,
     M_SUPPRESSED,
     NONE,
+    O_ALERTED,
     O_COMPLETE,
     O_CONDITIONS,
     O_COUNT,
@@ -42,6 +44,8 @@ from fraud_rules.engine.window.layout import (
     R_HAS_AGGREGATE,
     R_KIND,
     R_LIMIT,
+    R_NAMED,
+    R_REPORTED,
     R_RULE,
     R_WINDOW,
     S_BASE,
@@ -111,8 +115,8 @@ def report(
     high: int,
     low: int,
 ) -> int:
-    """Alert or suppress if rule r holds: its own aggregate has `met` the limit, and enough conditions hold. Returns the
-    output row, or -1 if there is none.
+    """Alert or suppress if rule r holds: its own aggregate has `met` the limit, and enough conditions hold. The alert
+    of a rule that names rules is pending. Returns the output row, or -1 if there is none.
 
     `reach` is the class of the window that the evaluation reads.
     """
@@ -120,6 +124,7 @@ def report(
     suppressed = 0
     conditions = 0
     complete = True
+    alerted = NONE
     if met and rules.rows[r, R_CONDITIONS] != 0:
         conditions = rules.rows[r, R_CONDITIONS]
         holding, met, complete = evaluate_conditions(
@@ -128,11 +133,14 @@ def report(
         if rules.rows[r, R_HAS_AGGREGATE] == 0:
             count, high, low = 0, 0, holding
     if met:
-        if rules.rows[r, R_ALERTS] != 0:
+        if rules.rows[r, R_NAMED] != 0:
+            fired = FIRED_PENDING
+            alerted, suppressed = _last_alert(state, rules.rows, r, slot)
+        elif rules.rows[r, R_ALERTS] != 0:
             fired, suppressed = _fire(state, rules.rows, r, slot, time)
         else:
             fired = FIRED_SIGNAL
-    if explain == 0 and (fired == FIRED_NO or fired == FIRED_SIGNAL):
+    if explain == 0 and rules.rows[r, R_REPORTED] == 0 and (fired == FIRED_NO or rules.rows[r, R_ALERTS] == 0):
         return -1
     opens = opening(measures, arrivals, i, reach, time)
     at = state.header[H_OUT]
@@ -146,8 +154,18 @@ def report(
     results.output[at, O_SUPPRESSED] = suppressed
     results.output[at, O_COMPLETE] = complete and opens >= max(state.header[H_FIRST], state.header[H_BOUND])
     results.output[at, O_CONDITIONS] = conditions
+    results.output[at, O_ALERTED] = alerted
     results.output[at, O_FIRED] = fired
     return at
+
+
+@compiled
+def _last_alert(state: StateArrays, rows: Ints, r: int, slot: int) -> tuple[int, int]:
+    """The mark of rule r: the largest event time of its alerts (NONE without any), and the alerts suppressed since."""
+    entry = state.mark_table[find_mark(state, rows[r, R_RULE], slot)] - 1
+    if entry < 0:
+        return NONE, 0
+    return state.marks[entry, M_LAST_TIME], state.marks[entry, M_SUPPRESSED]
 
 
 @compiled

@@ -105,7 +105,9 @@ R_CONDITIONS = 22  # the number of its conditions, and the row of the first one.
 R_FIRST_CONDITION = 23
 R_REQUIRED = 24  # the least number of conditions that must hold; 0: none may hold
 R_HAS_AGGREGATE = 25  # 0: the conditions alone decide, and the value is the number of those that hold
-R_WIDTH = 26
+R_NAMED = 26  # the number of rules that it names: their outcomes decide, too
+R_REPORTED = 27  # 1: another rule names it, so that each of its evaluations has an output row
+R_WIDTH = 28
 
 MODE_PAUSED = 0
 MODE_PLAIN = 1
@@ -136,8 +138,8 @@ OP_NEVER = 7
 LIMBS = 12
 """32-bit limbs of the wide factors of AVG and STDDEV limits (384 bits)."""
 
-# Output: one row per alert or suppressed alert; with `explain`, one row per evaluation. The rows of its conditions
-# follow, if its own aggregate meets the limit.
+# Output: one row per alert, suppressed alert or pending alert, and per evaluation of a rule that another rule names;
+# with `explain`, one row per evaluation. The rows of its conditions follow, if its own aggregate meets the limit.
 O_ROW = 0
 O_RULE = 1
 O_COUNT = 2  # windowCount
@@ -154,12 +156,14 @@ O_BASE_VALUES = 14
 O_BASE_HIGH = 15
 O_BASE_LOW = 16
 O_CONDITIONS = 17  # the rows of conditions that follow
-O_WIDTH = 18
+O_ALERTED = 18  # of a pending alert: the largest event time of the alerts before it, NONE without any
+O_WIDTH = 19
 
 FIRED_NO = 0
 FIRED_YES = 1
 FIRED_SUPPRESSED = 2
 FIRED_SIGNAL = 3  # the rule holds, but it is a SIGNAL
+FIRED_PENDING = 4  # the rule can hold, but the outcomes of the rules that it names decide
 
 # The outcomes of a row.
 ROW_ACCEPTED = 1

@@ -173,7 +173,7 @@ class GroupingPlan:
     def aggregates(self) -> tuple[Rule | AggregateCondition, ...]:
         """The aggregate of each row of `rules.rows`."""
         rules = [each.rule for each in self.in_force]
-        return (*rules, *(condition for rule in rules for condition in rule.conditions))
+        return (*rules, *(condition for rule in rules for condition in rule.aggregate_conditions))
 
     def judged(self, previous: PreviousRows | None) -> tuple[Expression, ...]:
         """The expressions that are computed for the evaluated transaction only, so that they may name lists: those that
@@ -264,7 +264,7 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
     in_force = [each for version in versions for each in version.rules]
     compiled_rules = [_compile_rule(each, schema, columns, collector) for each in in_force]
     compiled_rules += [
-        _compile_condition(of, rule, schema, columns, collector) for rule in rules for of in rule.conditions
+        _compile_condition(of, rule, schema, columns, collector) for rule in rules for of in rule.aggregate_conditions
     ]
     rows = [row for row, *_ in compiled_rules]
     measures = collector.measures()
@@ -379,7 +379,8 @@ def _compile_rule(
     row[at.R_RULE] = each.incarnation
     row[at.R_MODE] = at.MODE_PAUSED if rule.state is RuleState.PAUSE else at.MODE_PLAIN
     row[at.R_ALERTS] = int(rule.alerts)
-    row[at.R_CONDITIONS], row[at.R_REQUIRED] = len(rule.conditions), rule.required
+    row[at.R_CONDITIONS], row[at.R_REQUIRED] = len(rule.aggregate_conditions), rule.required
+    row[at.R_NAMED], row[at.R_REPORTED] = len(rule.named_rules), int(each.is_named)
     row[at.R_HAS_AGGREGATE] = int(rule.has_aggregate)
     if rule.baseline is None:
         return row, [0] * at.B_WIDTH, *_compiled_limit(rule, rule, row, source.scale, collector)

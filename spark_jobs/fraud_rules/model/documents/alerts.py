@@ -37,13 +37,18 @@ PreviousDocument: TypeAlias = Annotated[
 class ConditionDocument(Struct, rename="camel", gc=False, frozen=True):
     """A condition of an alert: its aggregate as a decimal text, the number of rows in its window, the start of the
     window, and whether it holds. `limit` is the value of a limit that is an expression. A condition without a value, a
-    window or a limit has null, and does not hold."""
+    window or a limit has null, and does not hold.
+
+    A condition that names a rule has its `ruleId` and `ruleVersion`, and the value and count of that rule: null if it
+    was not evaluated."""
 
     value: str | None
-    count: int
-    window_start: int | None
+    count: int | None
     holds: bool
+    window_start: int | UnsetType | None = UNSET
     limit: str | UnsetType | None = UNSET
+    rule_id: int | UnsetType = UNSET
+    rule_version: int | UnsetType = UNSET
 
 
 class AlertDocument(Struct, rename="camel", gc=False, frozen=True):

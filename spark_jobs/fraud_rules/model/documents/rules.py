@@ -34,11 +34,12 @@ class BaselineOfRuleDocument(Struct, rename="camel", kw_only=True):
 
 
 class ConditionOfRuleDocument(Struct, rename="camel", kw_only=True):
-    """A condition of a rule: docs/rules.md."""
+    """A condition of a rule: an aggregate, or the id of another rule. See docs/rules.md."""
 
-    aggregator_function_type: AggregateFunction
-    limit_operator_type: str
-    limit: _Number
+    rule_id: int | UnsetType = UNSET
+    aggregator_function_type: AggregateFunction | UnsetType = UNSET
+    limit_operator_type: str | UnsetType = UNSET
+    limit: _Number | UnsetType = UNSET
     aggregate_field_name: str | UnsetType = UNSET
     unique: list[str] | UnsetType = UNSET
     window_minutes: int | UnsetType = UNSET

@@ -1,0 +1,176 @@
+"""Concludes the rules that name rules: whether they hold depends on outcomes in other groupings. Pure.
+
+The rules that a rule names have other grouping keys, so their outcomes for a transaction come from other key groups. A
+key group evaluates the own aggregate and the aggregate conditions of such a rule, and returns a pending alert, with the
+mark of its cool-down. It also returns the outcome of each evaluation of a rule that is named. The driver concludes the
+pending alerts in arrival order, when all key groups have answered. It returns the changed marks. They are part of the
+batch, and the key groups get them with a later one, before they read the marks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import Final
+
+import msgspec
+import numpy as np
+from msgspec import Raw
+
+from fraud_rules.model.documents.alerts import ConditionDocument
+from fraud_rules.model.output import AlertRecord, KeyGroupOutput, MarkUpdate, NamedOutcome, PendingAlert
+from fraud_rules.model.rule import NamedRule, Rule
+from fraud_rules.model.ruleset import RuleInForce, RuleSet, RuleTimeline
+
+__all__ = ["Conclusions", "conclude"]
+
+_order = attrgetter("append_ms", "partition", "offset", "rule_id")
+_members_of: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+_conditions_of: Final = msgspec.json.Decoder(list[ConditionDocument]).decode
+_encode: Final = msgspec.json.Encoder().encode
+_Place = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusions:
+    """The alerts of the rules that name rules, in arrival order, their evaluations as JSON, and the marks that they
+    have changed."""
+
+    alerts: list[AlertRecord] = field(default_factory=list)
+    evaluations: list[bytes] = field(default_factory=list)
+    marks: list[MarkUpdate] = field(default_factory=list)
+
+
+def conclude(outputs: Sequence[KeyGroupOutput], timeline: RuleTimeline) -> Conclusions:
+    """Conclude the pending alerts of all key groups' parts of a batch. `timeline` is the rule log up to the pin."""
+    pending = [(each, output.key_group) for output in outputs for each in output.pending]
+    if not pending:
+        return Conclusions()
+    pending.sort(key=lambda each: _order(each[0].alert))
+    counts = timeline.rule_counts(timeline.entry_counts_at(np.array([each.alert.append_ms for each, _ in pending])))
+    conclusion = _Conclusion(outputs, {_place(each.alert) for each, _ in pending})
+    for (each, key_group), count in zip(pending, counts.tolist(), strict=True):
+        conclusion.add(each, key_group, timeline.rule_set(count))
+    return conclusion.result()
+
+
+class _Conclusion:
+    def __init__(self, outputs: Sequence[KeyGroupOutput], places: set[_Place]) -> None:
+        self._outcomes = {(_place(each), each.rule_id): each for output in outputs for each in output.outcomes}
+        unjudged = (each for output in outputs for each in (*output.late, *output.duplicates))
+        self._unjudged = {(_place(each), each.grouping) for each in unjudged if _place(each) in places}
+        self._marks: dict[tuple[object, ...], MarkUpdate] = {}
+        self._result = Conclusions()
+
+    def result(self) -> Conclusions:
+        return replace(self._result, marks=list(self._marks.values()))
+
+    def add(self, pending: PendingAlert, key_group: int, rules: RuleSet) -> None:
+        """Conclude an alert. The payment is not evaluated if it is late or a duplicate in the grouping of a named
+        rule."""
+        alert = pending.alert
+        place, in_force = _place(alert), rules.rules[alert.rule_id]
+        rule = in_force.rule
+        named = {rule_id: rules.rules[rule_id] for rule_id in rule.named_rules}
+        if any((place, "&".join(each.rule.grouping)) in self._unjudged for each in named.values()):
+            return
+        outcomes = {rule_id: self._outcome(place, rule, each) for rule_id, each in named.items()}
+        members = _members_of(alert.json)
+        conditions = _conditions(rule, members, outcomes, named)
+        holding = sum(each.holds for each in conditions)
+        if holding >= rule.required if rule.required else holding == 0:
+            self._hold(pending, key_group, rule, members, conditions, outcomes.values())
+        else:
+            self._evaluated(pending, "no")
+
+    def _outcome(self, place: _Place, rule: Rule, named: RuleInForce) -> NamedOutcome | None:
+        """The outcome of a named rule. One in SHADOW has an outcome for rules in SHADOW only."""
+        if named.rule.shadow and not rule.shadow:
+            return None
+        return self._outcomes.get((place, named.rule.rule_id))
+
+    def _hold(
+        self,
+        pending: PendingAlert,
+        key_group: int,
+        rule: Rule,
+        members: dict[str, Raw],
+        conditions: Sequence[ConditionDocument],
+        outcomes: Iterable[NamedOutcome | None],
+    ) -> None:
+        """Alert or suppress, as the kernel does for other rules."""
+        alert, key = pending.alert, (pending.incarnation, pending.epoch, *pending.key)
+        mark = self._marks.get(key)
+        last_ms, suppressed = (pending.last_ms, pending.suppressed) if mark is None else (mark.last_ms, mark.suppressed)
+        is_cooling = (
+            rule.cooldown_ms is not None and last_ms is not None and alert.event_ms < last_ms + rule.cooldown_ms
+        )
+        if not rule.alerts:
+            self._evaluated(pending, "signal")
+            return
+        if is_cooling:
+            self._evaluated(pending, "suppressed")
+            suppressed += 1
+        else:
+            self._evaluated(pending, "alert")
+            if not rule.has_aggregate:
+                members["triggeringValue"] = Raw(_encode(str(sum(each.holds for each in conditions))))
+            if not all(each is None or each.complete for each in outcomes):
+                members["windowComplete"] = Raw(b"false")
+            members["suppressed"] = Raw(_encode(suppressed))
+            members["conditions"] = Raw(_encode(conditions))
+            self._result.alerts.append(_with_members(alert, members))
+            suppressed, last_ms = 0, alert.event_ms if last_ms is None else max(last_ms, alert.event_ms)
+        self._marks[key] = MarkUpdate(
+            key_group, rule.grouping, pending.epoch, pending.incarnation, pending.key, last_ms, suppressed
+        )
+
+    def _evaluated(self, pending: PendingAlert, outcome: str) -> None:
+        if pending.evaluation is not None:
+            members = _members_of(pending.evaluation)
+            members["outcome"] = Raw(_encode(outcome))
+            self._result.evaluations.append(_encode(members))
+
+
+def _conditions(
+    rule: Rule,
+    members: dict[str, Raw],
+    outcomes: dict[int, NamedOutcome | None],
+    named: dict[int, RuleInForce],
+) -> list[ConditionDocument]:
+    """All conditions in order: those of the pending alert, which are aggregates, and those that name rules."""
+    aggregates = iter(_conditions_of(members["conditions"]) if "conditions" in members else ())
+    found = []
+    for each in rule.conditions:
+        if isinstance(each, NamedRule):
+            outcome = outcomes[each.rule_id]
+            found.append(
+                ConditionDocument(
+                    value=None if outcome is None else outcome.value,
+                    count=None if outcome is None else outcome.count,
+                    holds=outcome is not None and outcome.holds,
+                    rule_id=each.rule_id,
+                    rule_version=named[each.rule_id].version,
+                )
+            )
+        else:
+            found.append(next(aggregates))
+    return found
+
+
+def _with_members(alert: AlertRecord, members: dict[str, Raw]) -> AlertRecord:
+    """An alert with other members. The transaction stays as it is, at another place of the JSON."""
+    transaction = alert.json[alert.transaction_at : alert.transaction_end]
+    before = _encode({name: value for name, value in members.items() if name != _TRANSACTION})
+    start = len(before) - 1 + len(_BEFORE)
+    text = b"".join([before[:-1], _BEFORE, transaction, b"}"])
+    return msgspec.structs.replace(alert, json=text, transaction_at=start, transaction_end=start + len(transaction))
+
+
+_TRANSACTION: Final = "triggeringEvent"
+_BEFORE: Final = b',"triggeringEvent":'
+
+
+def _place(each: AlertRecord | NamedOutcome) -> _Place:
+    return each.append_ms, each.partition, each.offset

@@ -1,0 +1,101 @@
+"""The rules that name rules, and the rejections that follow from the log before a record.
+
+A rule can name rules that are in force and name no rules. While it does, they can be neither deleted nor name rules
+themselves. So names have no circles, and a name always has a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fraud_rules.errors import Reason
+from fraud_rules.model.log_entry import LogEntry
+from fraud_rules.model.rule import NamedRule, Rule
+from fraud_rules.model.rule_fold import RuleSet
+
+__all__ = ["RuleNames", "deletion_faults", "naming_faults"]
+
+_SHOWN = 20  # rules in a message
+
+
+class RuleNames:
+    """The rules in force and their names, while entries are added one by one after a rule set.
+
+    A record that nothing has decoded is decoded only if a rule names the rule in it.
+    """
+
+    def __init__(self, before: RuleSet) -> None:
+        self._before = before.rules
+        self._in_force: dict[int, bool] = {}
+        self._undecoded: dict[int, list[LogEntry]] = {}
+        self.naming: dict[int, tuple[int, ...]] = dict(before.naming)
+        """The rules that each rule names, by the id of the naming rule."""
+
+    def add_undecoded(self, rule_id: int, entry: LogEntry) -> None:
+        """Add a record that is a rule without names, or invalid."""
+        if not self._was_in_force(rule_id):
+            self._undecoded.setdefault(rule_id, []).append(entry)
+
+    def put(self, rule: Rule) -> None:
+        """Add an accepted rule."""
+        self._in_force[rule.rule_id] = True
+        self.naming.pop(rule.rule_id, None)
+        if rule.named_rules:
+            self.naming[rule.rule_id] = rule.named_rules
+
+    def remove(self, rule_id: int) -> None:
+        """Add an accepted deletion."""
+        self._in_force[rule_id] = False
+        self._undecoded.pop(rule_id, None)
+        self.naming.pop(rule_id, None)
+
+    def clear(self) -> None:
+        """Delete all rules."""
+        self._before, self._in_force, self._undecoded, self.naming = {}, {}, {}, {}
+
+    def faults(self, rule: Rule) -> list[Reason]:
+        """The reasons why a rule does not fit the rules in force."""
+        return naming_faults(rule, self._is_in_force, self.naming) if rule.named_rules else []
+
+    def _is_in_force(self, rule_id: int) -> bool:
+        found = self._undecoded.get(rule_id, ())
+        return self._was_in_force(rule_id) or any(isinstance(each.change, Rule) for each in found)
+
+    def _was_in_force(self, rule_id: int) -> bool:
+        return self._in_force.get(rule_id, rule_id in self._before)
+
+
+def naming_faults(
+    rule: Rule, is_in_force: Callable[[int], bool], naming: Mapping[int, tuple[int, ...]]
+) -> list[Reason]:
+    """The reasons why a rule that names rules does not fit those in force.
+
+    `is_in_force` says whether a rule id is in force, and `naming` has the names of the rules in force.
+    """
+    found = []
+    users = _users(rule.rule_id, naming)
+    for i, condition in enumerate(rule.conditions):
+        if not isinstance(condition, NamedRule):
+            continue
+        member, rule_id = f"conditions[{i}].ruleId", condition.rule_id
+        if not is_in_force(rule_id):
+            found.append(Reason(member, f"there is no rule {rule_id}"))
+        elif rule_id in naming:
+            found.append(Reason(member, f"rule {rule_id} names rules itself"))
+        elif users:
+            found.append(Reason(member, f"cannot name a rule: {users} this one"))
+    return found
+
+
+def deletion_faults(rule_id: int, naming: Mapping[int, tuple[int, ...]]) -> list[Reason]:
+    """The reasons why a rule cannot be deleted."""
+    users = _users(rule_id, naming)
+    return [Reason("ruleId", f"cannot delete the rule: {users} it")] if users else []
+
+
+def _users(rule_id: int, naming: Mapping[int, tuple[int, ...]]) -> str:
+    """The rules that name a rule, as the subject and verb of a sentence; empty if there is none."""
+    users = sorted(other for other, named in naming.items() if rule_id in named)
+    if not users:
+        return ""
+    return f"rule {users[0]} names" if len(users) == 1 else f"rules {', '.join(map(str, users[:_SHOWN]))} name"
