@@ -116,6 +116,7 @@ class _Conclusion:
             self._evaluated(pending, "alert")
             if not rule.has_aggregate:
                 members["triggeringValue"] = Raw(_encode(str(sum(each.holds for each in conditions))))
+                members["windowCount"] = Raw(b"0")
             if not all(each is None or each.complete for each in outcomes):
                 members["windowComplete"] = Raw(b"false")
             members["suppressed"] = Raw(_encode(suppressed))

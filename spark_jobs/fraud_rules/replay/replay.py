@@ -68,8 +68,9 @@ class _BatchInput:
 
 @dataclass(frozen=True, slots=True)
 class _BatchResult:
-    """The results of one batch: the outputs of all key groups, the alerts of rules that name rules, each unreadable record with its reason, and the ids of
-    the transactions with a null in a field of a grouping in force, in arrival order."""
+    """The results of one batch: the outputs of all key groups, the alerts of rules that name rules, each unreadable
+    record with its reason, and the ids of the transactions with a null in a field of a grouping in force, in arrival
+    order."""
 
     outputs: Sequence[KeyGroupOutput]
     concluded: Sequence[AlertRecord]
