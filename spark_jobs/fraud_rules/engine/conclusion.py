@@ -9,9 +9,7 @@ batch, and the key groups get them with a later one, before they read the marks 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -19,58 +17,85 @@ import numpy as np
 from msgspec import Raw
 
 from fraud_rules.model.documents.alerts import ConditionDocument
-from fraud_rules.model.output import AlertRecord, KeyGroupOutput, MarkUpdate, NamedOutcome, PendingAlert
+from fraud_rules.model.output import (
+    AlertRecord,
+    DuplicateRecord,
+    KeyGroupOutput,
+    LateRecord,
+    MarkUpdate,
+    NamedOutcome,
+    PendingAlert,
+)
 from fraud_rules.model.rule import NamedRule, Rule
 from fraud_rules.model.ruleset import RuleInForce, RuleSet, RuleTimeline
 
-__all__ = ["Conclusions", "conclude"]
+__all__ = ["by_arrival", "conclude"]
 
-_order = attrgetter("append_ms", "partition", "offset", "rule_id")
 _members_of: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _conditions_of: Final = msgspec.json.Decoder(list[ConditionDocument]).decode
 _encode: Final = msgspec.json.Encoder().encode
+_TRANSACTION: Final = "triggeringEvent"
+_BEFORE: Final = b',"triggeringEvent":'
 _Place = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Conclusions:
-    """The alerts of the rules that name rules, in arrival order, their evaluations as JSON, and the marks that they
-    have changed."""
-
-    alerts: list[AlertRecord] = field(default_factory=list)
-    evaluations: list[bytes] = field(default_factory=list)
-    marks: list[MarkUpdate] = field(default_factory=list)
+def by_arrival(alert: AlertRecord) -> tuple[int, ...]:
+    """The order of a stream: the arrival order within a batch."""
+    return place_of(alert)
 
 
-def conclude(outputs: Sequence[KeyGroupOutput], timeline: RuleTimeline) -> Conclusions:
-    """Conclude the pending alerts of all key groups' parts of a batch. `timeline` is the rule log up to the pin."""
+def place_of(each: AlertRecord | NamedOutcome | LateRecord | DuplicateRecord) -> _Place:
+    """What identifies a delivery of a transaction."""
+    return each.append_ms, each.partition, each.offset
+
+
+def conclude(
+    outputs: Sequence[KeyGroupOutput],
+    timeline: RuleTimeline,
+    order: Callable[[AlertRecord], tuple[int, ...]] = by_arrival,
+) -> tuple[Sequence[KeyGroupOutput], list[MarkUpdate]]:
+    """Conclude the pending alerts in the parts of all key groups of a batch.
+
+    Returns the parts with the concluded alerts instead of the pending ones, and the marks that these have changed.
+    `timeline` is the rule log up to the pin, and `order` that of the rows.
+    """
     pending = [(each, output.key_group) for output in outputs for each in output.pending]
     if not pending:
-        return Conclusions()
-    pending.sort(key=lambda each: _order(each[0].alert))
-    counts = timeline.rule_counts(timeline.entry_counts_at(np.array([each.alert.append_ms for each, _ in pending])))
-    conclusion = _Conclusion(outputs, {_place(each.alert) for each, _ in pending})
+        return outputs, []
+    pending.sort(key=lambda each: (*order(each[0].alert), each[0].alert.rule_id))
+    counts = timeline.rule_counts(np.array([each.entries for each, _ in pending], dtype=np.int64))
+    conclusion = _Conclusion(outputs, {place_of(each.alert) for each, _ in pending})
     for (each, key_group), count in zip(pending, counts.tolist(), strict=True):
         conclusion.add(each, key_group, timeline.rule_set(count))
-    return conclusion.result()
+    return [conclusion.concluded(output) for output in outputs], list(conclusion.marks.values())
 
 
 class _Conclusion:
-    def __init__(self, outputs: Sequence[KeyGroupOutput], places: set[_Place]) -> None:
-        self._outcomes = {(_place(each), each.rule_id): each for output in outputs for each in output.outcomes}
-        unjudged = (each for output in outputs for each in (*output.late, *output.duplicates))
-        self._unjudged = {(_place(each), each.grouping) for each in unjudged if _place(each) in places}
-        self._marks: dict[tuple[object, ...], MarkUpdate] = {}
-        self._result = Conclusions()
+    """`marks` has the changed marks by rule incarnation, epoch and key."""
 
-    def result(self) -> Conclusions:
-        return replace(self._result, marks=list(self._marks.values()))
+    def __init__(self, outputs: Sequence[KeyGroupOutput], places: set[_Place]) -> None:
+        self._outcomes = {(place_of(each), each.rule_id): each for output in outputs for each in output.outcomes}
+        unjudged = (each for output in outputs for each in (*output.late, *output.duplicates))
+        self._unjudged = {(place, each.grouping) for each in unjudged if (place := place_of(each)) in places}
+        self._alerts: dict[int, list[AlertRecord]] = {}
+        self._evaluations: dict[int, list[bytes]] = {}
+        self.marks: dict[tuple[object, ...], MarkUpdate] = {}
+
+    def concluded(self, output: KeyGroupOutput) -> KeyGroupOutput:
+        """A key group's part of the batch, with its concluded alerts."""
+        return msgspec.structs.replace(
+            output,
+            alerts=[*output.alerts, *self._alerts.get(output.key_group, ())],
+            evaluations=[*output.evaluations, *self._evaluations.get(output.key_group, ())],
+            pending=[],
+            outcomes=[],
+        )
 
     def add(self, pending: PendingAlert, key_group: int, rules: RuleSet) -> None:
         """Conclude an alert. The payment is not evaluated if it is late or a duplicate in the grouping of a named
         rule."""
         alert = pending.alert
-        place, in_force = _place(alert), rules.rules[alert.rule_id]
+        place, in_force = place_of(alert), rules.rules[alert.rule_id]
         rule = in_force.rule
         named = {rule_id: rules.rules[rule_id] for rule_id in rule.named_rules}
         if any((place, "&".join(each.rule.grouping)) in self._unjudged for each in named.values()):
@@ -82,7 +107,7 @@ class _Conclusion:
         if holding >= rule.required if rule.required else holding == 0:
             self._hold(pending, key_group, rule, members, conditions, outcomes.values())
         else:
-            self._evaluated(pending, "no")
+            self._evaluated(pending, key_group, "no")
 
     def _outcome(self, place: _Place, rule: Rule, named: RuleInForce) -> NamedOutcome | None:
         """The outcome of a named rule. One in SHADOW has an outcome for rules in SHADOW only."""
@@ -101,19 +126,19 @@ class _Conclusion:
     ) -> None:
         """Alert or suppress, as the kernel does for other rules."""
         alert, key = pending.alert, (pending.incarnation, pending.epoch, *pending.key)
-        mark = self._marks.get(key)
+        mark = self.marks.get(key)
         last_ms, suppressed = (pending.last_ms, pending.suppressed) if mark is None else (mark.last_ms, mark.suppressed)
         is_cooling = (
             rule.cooldown_ms is not None and last_ms is not None and alert.event_ms < last_ms + rule.cooldown_ms
         )
         if not rule.alerts:
-            self._evaluated(pending, "signal")
+            self._evaluated(pending, key_group, "signal")
             return
         if is_cooling:
-            self._evaluated(pending, "suppressed")
+            self._evaluated(pending, key_group, "suppressed")
             suppressed += 1
         else:
-            self._evaluated(pending, "alert")
+            self._evaluated(pending, key_group, "alert")
             if not rule.has_aggregate:
                 members["triggeringValue"] = Raw(_encode(str(sum(each.holds for each in conditions))))
                 members["windowCount"] = Raw(b"0")
@@ -121,17 +146,17 @@ class _Conclusion:
                 members["windowComplete"] = Raw(b"false")
             members["suppressed"] = Raw(_encode(suppressed))
             members["conditions"] = Raw(_encode(conditions))
-            self._result.alerts.append(_with_members(alert, members))
+            self._alerts.setdefault(key_group, []).append(_with_members(alert, members))
             suppressed, last_ms = 0, alert.event_ms if last_ms is None else max(last_ms, alert.event_ms)
-        self._marks[key] = MarkUpdate(
+        self.marks[key] = MarkUpdate(
             key_group, rule.grouping, pending.epoch, pending.incarnation, pending.key, last_ms, suppressed
         )
 
-    def _evaluated(self, pending: PendingAlert, outcome: str) -> None:
+    def _evaluated(self, pending: PendingAlert, key_group: int, outcome: str) -> None:
         if pending.evaluation is not None:
             members = _members_of(pending.evaluation)
             members["outcome"] = Raw(_encode(outcome))
-            self._result.evaluations.append(_encode(members))
+            self._evaluations.setdefault(key_group, []).append(_encode(members))
 
 
 def _conditions(
@@ -167,11 +192,3 @@ def _with_members(alert: AlertRecord, members: dict[str, Raw]) -> AlertRecord:
     start = len(before) - 1 + len(_BEFORE)
     text = b"".join([before[:-1], _BEFORE, transaction, b"}"])
     return msgspec.structs.replace(alert, json=text, transaction_at=start, transaction_end=start + len(transaction))
-
-
-_TRANSACTION: Final = "triggeringEvent"
-_BEFORE: Final = b',"triggeringEvent":'
-
-
-def _place(each: AlertRecord | NamedOutcome) -> _Place:
-    return each.append_ms, each.partition, each.offset

@@ -24,10 +24,9 @@ _encode = msgspec.json.Encoder().encode
 _order = attrgetter("append_ms", "partition", "offset", "rule_id")
 
 
-def alerts_in_order(outputs: Iterable[KeyGroupOutput], concluded: Iterable[AlertRecord] = ()) -> list[AlertRecord]:
-    """The alerts of a batch, live and shadow, by (append time, partition, offset, rule id): those of the key groups,
-    and the concluded ones of rules that name rules."""
-    alerts = [*(alert for output in outputs for alert in output.alerts), *concluded]
+def alerts_in_order(outputs: Iterable[KeyGroupOutput]) -> list[AlertRecord]:
+    """The alerts of a batch, live and shadow, by (append time, partition, offset, rule id)."""
+    alerts = [alert for output in outputs for alert in output.alerts]
     alerts.sort(key=_order)
     return alerts
 

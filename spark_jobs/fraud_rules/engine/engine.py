@@ -424,7 +424,7 @@ class _BatchEvaluation:
                         condition_documents(plan, in_force.rule, of_rule, result.limits, batch, self._engine.schema),
                     )
                 if row[at.O_FIRED] == at.FIRED_PENDING:
-                    self._add_pending(batch, head, in_force, row, alert, evaluation)
+                    self._add_pending(batch, head, in_force, row, int(entry_counts[i]), alert, evaluation)
                     continue
                 self._alerts.append(alert)
             if in_force.is_named:
@@ -439,6 +439,7 @@ class _BatchEvaluation:
         head: GroupingStateHead,
         in_force: RuleInForce,
         row: Sequence[int],
+        entries: int,
         alert: AlertRecord,
         evaluation: bytes | None,
     ) -> None:
@@ -446,7 +447,7 @@ class _BatchEvaluation:
         last_ms = None if row[at.O_ALERTED] == at.NONE else row[at.O_ALERTED]
         key = tuple(_stored(batch.columns[name], row[at.O_ROW]) for name in head.fields)
         suppressed = row[at.O_SUPPRESSED]
-        pending = PendingAlert(alert, in_force.incarnation, head.epoch, key, last_ms, suppressed, evaluation)
+        pending = PendingAlert(alert, entries, in_force.incarnation, head.epoch, key, last_ms, suppressed, evaluation)
         self._pending.append(pending)
 
     def _report_unevaluated(self, batch: TransactionBatch, head: GroupingStateHead, result: AcceptResult) -> None:

@@ -100,12 +100,14 @@ class PendingAlert(msgspec.Struct, array_like=True, frozen=True):
     """An alert of a rule that names rules, before their outcomes are known. Its conditions are those that are
     aggregates.
 
-    `incarnation` and `key` identify the mark of the rule for the grouping key in the state of `epoch`, whose last alert
-    had the event time `last_ms`; `suppressed` counts the alerts suppressed since. A value of the key is text, or a
-    number as the state stores it. `evaluation` is the JSON of the evaluation, if evaluations are written.
+    `entries` is the number of entries of the rule log that apply. `incarnation` and `key` identify the mark of the rule
+    for the grouping key in the state of `epoch`, whose last alert had the event time `last_ms`; `suppressed` counts the
+    alerts suppressed since. A value of the key is text, or a number as the state stores it. `evaluation` is the JSON of
+    the evaluation, if evaluations are written.
     """
 
     alert: AlertRecord
+    entries: int
     incarnation: int
     epoch: int
     key: tuple[int | str, ...]

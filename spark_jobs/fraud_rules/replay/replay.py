@@ -29,7 +29,7 @@ from fraud_rules.engine.warm_up import WarmHistory
 from fraud_rules.errors import Reason
 from fraud_rules.model.decision import DecisionThresholds
 from fraud_rules.model.log_entry import Rejections, with_rejections
-from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, MarkUpdate
+from fraud_rules.model.output import DuplicateRecord, KeyGroupOutput, MarkUpdate
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
 from fraud_rules.model.warm_up import request_at
@@ -68,12 +68,10 @@ class _BatchInput:
 
 @dataclass(frozen=True, slots=True)
 class _BatchResult:
-    """The results of one batch: the outputs of all key groups, the alerts of rules that name rules, each unreadable
-    record with its reason, and the ids of the transactions with a null in a field of a grouping in force, in arrival
-    order."""
+    """The results of one batch: the outputs of all key groups, each unreadable record with its reason, and the ids of
+    the transactions with a null in a field of a grouping in force, in arrival order."""
 
     outputs: Sequence[KeyGroupOutput]
-    concluded: Sequence[AlertRecord]
     rejects: Sequence[tuple[RecordedTransaction, RejectedRecord]]
     null_keys: Sequence[object] = ()
 
@@ -115,14 +113,11 @@ class Replay:
             for key_group, engine in enumerate(self._engines)
         ]
         self._batches += 1
-        concluded = conclude(outputs, timeline)
-        self._marks = concluded.marks
+        concluded, self._marks = conclude(outputs, timeline)
         nulls = decoded.batch.take(np.flatnonzero(null_keys(decoded.batch, timeline)))
         nulls = in_arrival_order(nulls)
         ids = [nulls.row(i, self._schema)[ID_FIELD] for i in range(len(nulls))]
-        return _BatchResult(
-            outputs, concluded.alerts, [(records[reject.index], reject) for reject in decoded.rejects], ids
-        )
+        return _BatchResult(concluded, [(records[reject.index], reject) for reject in decoded.rejects], ids)
 
     def images(self) -> Mapping[int, bytes]:
         """Copy the current state: an image (see `statelog`) of each state log that is not empty, by key group."""
@@ -197,7 +192,7 @@ def _add_results(
     answer: dict[str, list[Any]], result: _BatchResult, schema: TransactionSchema, thresholds: DecisionThresholds
 ) -> None:
     """Add the results of a batch, merged over key groups."""
-    alerts = alerts_in_order(result.outputs, result.concluded)
+    alerts = alerts_in_order(result.outputs)
     answer["alerts"] += [alert_members(decode_exactly(alert.json)) for alert in alerts]
     answer["decisions"] += [decision_members(decode_exactly(each.json)) for each in decisions(alerts, thresholds, 0)]
     late = {

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from fraud_rules.engine.statelog import StateVersion
+from fraud_rules.model.output import MarkUpdate
 from fraud_rules.stream.pins import Pin
 
 __all__ = ["BatchOrder", "TaskState"]
@@ -30,7 +31,7 @@ class BatchOrder(msgspec.Struct, frozen=True):
 
     `versions` and `ends` are those of the `StatePosition`, `unswept` the key groups to sweep. `ranges` has the offsets
     [start, end) of the topic `transactions` by partition. `visits_all` means that the batch passes over all key groups,
-    also those without transactions.
+    also those without transactions. `marks` are those that the conclusions of the batch before have changed.
     """
 
     pin: Pin
@@ -39,11 +40,16 @@ class BatchOrder(msgspec.Struct, frozen=True):
     unswept: list[int] = []
     ranges: dict[int, tuple[int, int]] = {}
     visits_all: bool = False
+    marks: list[MarkUpdate] = []
 
     def task_state(self, key_group: int) -> TaskState:
         """The state of a key group at the start of the batch."""
         end = self.ends[key_group % len(self.ends)]
         return TaskState(self.versions[key_group], end, key_group in self.unswept)
+
+    def marks_of(self, key_group: int) -> list[MarkUpdate]:
+        """The changed marks of a key group."""
+        return [each for each in self.marks if each.key_group == key_group]
 
     def encode(self) -> bytes:
         """Encode for `decode`."""

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.conclusion import conclude, place_of
 from fraud_rules.engine.engine import EPOCH_GRACE_MS, KeyGroupEngine, Observer, RowOrder
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog, restore_image
 from fraud_rules.engine.warm_up import WarmHistory
-from fraud_rules.model.output import AlertRecord
+from fraud_rules.model.output import AlertRecord, KeyGroupOutput, MarkUpdate
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -65,23 +66,42 @@ class DayRun:
             engine = KeyGroupEngine(key_group, schema, settings, log, views, row_order, observer)
             self._groups[key_group] = _Group(engine, log)
         self._slices = 0
+        self._marks: Sequence[MarkUpdate] = ()
 
     def process(
         self, rows: TransactionBatch, detection_ms: int, histories: Sequence[Mapping[int, WarmHistory]] = ()
     ) -> Iterator[AlertRecord]:
         """Add the histories of warm-ups, by key group. Evaluate the next rows, in the order of (event time, arrival),
-        and yield their alerts.
+        and yield their alerts. Rules that name rules are concluded among these key groups.
         """
         blobs = fan_out(rows, self._timeline, self._key_groups, self._groups)
+        outputs = list(self._outputs(blobs, detection_ms, histories))
+        places = {}
+        if any(output.pending for output in outputs):
+            arrived = zip(rows.append_ms.tolist(), rows.partition.tolist(), rows.offset.tolist(), strict=True)
+            places = {place: number for number, place in enumerate(arrived)}
+        outputs, self._marks = conclude(outputs, self._timeline, lambda alert: (places[place_of(alert)],))
+        for output in outputs:
+            yield from output.alerts
+
+    def _outputs(
+        self,
+        blobs: Mapping[int, bytes],
+        detection_ms: int = 0,
+        histories: Sequence[Mapping[int, WarmHistory]] = (),
+    ) -> Iterator[KeyGroupOutput]:
         for key_group, group in self._groups.items():
             blob = blobs.get(key_group, EMPTY_BLOB)
             added = [each[key_group] for each in histories if key_group in each]
-            output = group.engine.process([blob], self._timeline, self._slices, detection_ms, added)
-            yield from output.alerts
+            marks = [each for each in self._marks if each.key_group == key_group]
+            yield group.engine.process([blob], self._timeline, self._slices, detection_ms, added, marks)
         self._slices += 1
 
     def images(self) -> Iterator[tuple[int, bytes]]:
         """Yield the image of each key group with state."""
+        if self._marks:
+            list(self._outputs({}))
+            self._marks = ()
         for key_group, group in self._groups.items():
             image = group.log.image()
             if image is not None:

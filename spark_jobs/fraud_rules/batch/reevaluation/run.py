@@ -27,7 +27,7 @@ from fraud_rules.batch.reevaluation.compare import AlertVerdict
 from fraud_rules.batch.reevaluation.cuts import Cuts, mark_rejected
 from fraud_rules.batch.reevaluation.daystore import DayStore
 from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
-from fraud_rules.batch.reevaluation.part import DayWork, PartAccount, read_alerts, shares
+from fraud_rules.batch.reevaluation.part import DayWork, PartAccount, names_rules, read_alerts, shares
 from fraud_rules.batch.reevaluation.published import AlertView, archived_ids, check_versions, unknown_of
 from fraud_rules.batch.reevaluation.report import DayResult
 from fraud_rules.batch.reevaluation.summing import AlertDifference, DayAlerts
@@ -210,8 +210,9 @@ def _evaluate(
         now_ms(),
         tuple(each for each in case.warm_ups if day.start_ms <= each.at_ms < day.end_ms),
     )
+    tasks = 1 if names_rules(work.entries) else options.tasks
     try:
-        accounts = sorted(evaluate_shares(work, shares(options.settings.key_groups, options.tasks)), key=_first_group)
+        accounts = sorted(evaluate_shares(work, shares(options.settings.key_groups, tasks)), key=_first_group)
     except BaseException:
         remove_tree(folder)
         raise

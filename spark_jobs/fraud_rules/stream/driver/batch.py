@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
@@ -15,13 +15,14 @@ import msgspec
 
 from fraud_rules.codec.transactions.codec import UNTIMED
 from fraud_rules.engine.admission.budget import RetainedState
+from fraud_rules.engine.conclusion import conclude
 from fraud_rules.engine.decision import alerts_in_order
 from fraud_rules.errors import DetectorFailed, TransactionExpired
 from fraud_rules.kafka.suitable import check_inputs
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.data_health import hour_record
 from fraud_rules.logs.detector_status import BatchLatency, BatchProgress, TrafficCounts, encode_progress
-from fraud_rules.model.output import KeyGroupOutput
+from fraud_rules.model.output import KeyGroupOutput, MarkUpdate
 from fraud_rules.runtime import clock
 from fraud_rules.stream.batch_loop import PlannedBatch
 from fraud_rules.stream.batch_order import BatchOrder
@@ -103,8 +104,10 @@ class BatchRunner:
         rules = self.pinner.rules_of(batch.batch_id, rules_end, batch.starts.get(topics.transactions, {}))
         pinned = time.monotonic()
         state = self.state.after({}, self._state_ends())
-        order = BatchOrder(rules.pin, state.versions, state.ends, sorted(self._with_orphans))
+        order = BatchOrder(rules.pin, state.versions, state.ends, sorted(self._with_orphans), marks=self.marker.marks)
         outputs = _decode(self.jobs.run(order, batch), self.channel)
+        groups, marks = conclude(outputs.groups, rules.timeline)
+        outputs = replace(outputs, groups=groups)
         self._require_append_times(outputs)
         evaluated = time.monotonic()
         self._totals.add(outputs)
@@ -112,7 +115,7 @@ class BatchRunner:
         totals = self._totals
         retained = RetainedState(totals.retained_events, totals.retained_marks, totals.string_bytes)
         self.pinner.record_batch(outputs.rows, outputs.event_span_ms, retained)
-        self._write(batch, rules, outputs)
+        self._write(batch, rules, outputs, marks)
         self.watch.batch_ended()
         self.channel.batch_ended()
         written = time.monotonic()
@@ -129,7 +132,7 @@ class BatchRunner:
         if any(record.reason == UNTIMED for each in outputs.side_outputs for record in each.rejected):
             check_inputs(self.context.kafka, self.context.settings.topics)
 
-    def _write(self, batch: PlannedBatch, rules: BatchRules, outputs: BatchOutputs) -> None:
+    def _write(self, batch: PlannedBatch, rules: BatchRules, outputs: BatchOutputs, marks: list[MarkUpdate]) -> None:
         before = self.marker
         changed = {delta.key_group: delta.version for delta in outputs.states}
         self.state = self.state.after(changed, self._state_ends())
@@ -142,6 +145,7 @@ class BatchRunner:
             state=self.state,
             lost=[],
             starts=0,
+            marks=marks,
         )
         progress = self._progress(marker, rules, outputs)
         try:

@@ -89,7 +89,7 @@ class FanOutStage:
         if batch is not None:
             nulls = int(null_keys(batch, self.context.timeline()).sum())
             side_outputs.append(_account(batch, ignored, nulls).encode())
-        visits_all = order.visits_all or bool(order.pin.joining())
+        visits_all = order.visits_all or bool(order.marks) or bool(order.pin.joining())
         return _Decoded(batch, side_outputs, range(self.context.settings.key_groups if visits_all else 0))
 
     def decode(self, records: RawTransactions) -> DecodeResult:
