@@ -13,11 +13,14 @@ MAX_FRAUD_MS: Final = 5_000
 LISTED: Final = -1
 """As a beneficiary: an account on the demo's list of mules."""
 
+LIMITED: Final = -2
+"""As a payer: an account with a limit in the demo's map."""
+
 
 @dataclass(frozen=True, slots=True)
 class Payment:
     """One payment of a fraud: the delay after the fraud's start, two of the fraud's actors (0, 1, 2 ...), the amount
-    and the payment type. The beneficiary can also be `LISTED`."""
+    and the payment type. The beneficiary can also be `LISTED`, the payer `LIMITED`."""
 
     after_ms: int
     payer: int
@@ -81,6 +84,17 @@ def listed_mule(rng: random.Random) -> Fraud:
     return (Payment(0, 0, LISTED, rng.randint(50_00, 400_00), "CRD"),)
 
 
+def above_own_limit(rng: random.Random) -> Fraud:
+    """One payer, whose limit is 100, makes an ordinary payment above it."""
+    return (Payment(0, LIMITED, 0, rng.randint(110_00, 400_00), "CRD"),)
+
+
+def two_signals(rng: random.Random) -> Fraud:
+    """One payer pays three beneficiaries ordinary amounts, and a fourth 810 to 990 in cash."""
+    spread = tuple(Payment(i * 900, 0, 1 + i, rng.randint(20_00, 90_00), "CRD") for i in range(3))
+    return (*spread, Payment(3_000, 0, 4, rng.randint(810_00, 990_00), "CSH"))
+
+
 SEED_FRAUDS: Final[Mapping[str, Callable[[random.Random], Fraud]]] = {
     "emptied-account": emptied_account,
     "huge-payment": huge_payment,
@@ -94,5 +108,10 @@ SEED_FRAUDS: Final[Mapping[str, Callable[[random.Random], Fraud]]] = {
 }
 """The fraud patterns that the seed rules find, in the order in which the traffic uses them."""
 
-FRAUDS: Final[Mapping[str, Callable[[random.Random], Fraud]]] = {**SEED_FRAUDS, "listed-mule": listed_mule}
-"""All fraud patterns. The last one needs the demo's list and rule (`listed_mules`)."""
+FRAUDS: Final[Mapping[str, Callable[[random.Random], Fraud]]] = {
+    **SEED_FRAUDS,
+    "listed-mule": listed_mule,
+    "above-own-limit": above_own_limit,
+    "two-signals": two_signals,
+}
+"""All fraud patterns. The last three need the demo's own rules (`own_rules`)."""

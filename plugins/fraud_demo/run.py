@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from rich.console import Console
 
 from fraud_demo.late_frauds import late_frauds
-from fraud_demo.listed_mules import list_and_rule
+from fraud_demo.own_rules import own_records
 from fraud_demo.published import read_published
 from fraud_demo.screen import Screen, Sending, open_screen, status_line, summary
 from fraud_demo.sender import Sender
@@ -103,7 +103,7 @@ class _Demo:
         people.start()
         self._watch.start()
         self._stack.callback(self._watch.stop)
-        own = list_and_rule()
+        own = own_records()
         append_records(self._kafka, self._context.settings.topics.rules, own)
         rules = sum(1 for _ in rule_files([self._context.project.config / "rules"])) + len(own)
 

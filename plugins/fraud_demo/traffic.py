@@ -19,8 +19,8 @@ from itertools import accumulate, count
 from operator import attrgetter
 from typing import Final
 
-from fraud_demo.fraud_patterns import FRAUDS, LISTED, MAX_FRAUD_MS, SEED_FRAUDS, Fraud
-from fraud_demo.listed_mules import LISTED_MULES
+from fraud_demo.fraud_patterns import FRAUDS, LIMITED, LISTED, MAX_FRAUD_MS, SEED_FRAUDS, Fraud
+from fraud_demo.own_rules import LIMITED_PAYERS, LISTED_MULES
 from fraud_rules.errors import ConfigError
 
 FIRST_FRAUD_S: Final = 1.0
@@ -193,7 +193,9 @@ def _records_of(payments: Fraud, label: str, start_ms: int, actor: int, ids: Ite
         due_ms, transaction_id = start_ms + pay.after_ms, next(ids)
         listed = LISTED_MULES[transaction_id % len(LISTED_MULES)]
         beneficiary = listed if pay.beneficiary == LISTED else actor + pay.beneficiary
-        value = _payment(transaction_id, due_ms, actor + pay.payer, beneficiary, pay.cents, pay.kind)
+        limited = LIMITED_PAYERS[transaction_id % len(LIMITED_PAYERS)]
+        payer = limited if pay.payer == LIMITED else actor + pay.payer
+        value = _payment(transaction_id, due_ms, payer, beneficiary, pay.cents, pay.kind)
         yield TrafficRecord(due_ms, value, transaction_id, label, pay is payments[-1])
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import httpx
 
-from fraud_demo.listed_mules import RULE_ID
+from fraud_demo.own_rules import MULE_RULE_ID
 from fraud_demo.start.past_days import fraud_labels, past_days
 from fraud_local.users import USER, LocalUsers
 from fraud_rules.runtime.lifetime import BackgroundWork
@@ -64,10 +64,10 @@ class DemoPeople(BackgroundWork):
 
     def _approve(self) -> None:
         """Let a second person approve the demo's own rule, which four eyes require of each active rule."""
-        rule = self._ask("ann", "GET", f"/rules/{RULE_ID}")
+        rule = self._ask("ann", "GET", f"/rules/{MULE_RULE_ID}")
         document = {**rule.json()["document"], "weight": 40}
         change = {"document": document, "comment": "a listed mule declines a payment together with another rule"}
-        asked = self._ask("ann", "PUT", f"/rules/{RULE_ID}", change, rule.headers["ETag"])
+        asked = self._ask("ann", "PUT", f"/rules/{MULE_RULE_ID}", change, rule.headers["ETag"])
         approval = asked.json()["pendingApproval"]["id"]
         self._ask("ben", "POST", f"/approvals/{approval}/approve", {"comment": "the list is from the police"})
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fraud_demo.fraud_patterns import FRAUDS, MAX_FRAUD_MS, SEED_FRAUDS
-from fraud_demo.listed_mules import RULE_ID, list_and_rule
+from fraud_demo.own_rules import LIMIT_RULE_ID, MULE_RULE_ID, SIGNALS_RULE_ID, own_records
 from fraud_demo.start.past_days import reported
 from fraud_demo.traffic import MALFORMED, TrafficRecord, TrafficSettings, generate, planted_fraud
 from fraud_rules.codec.rules.files import read_rule_file
@@ -106,7 +106,7 @@ def test_frauds_are_planted_in_turn_within_the_run() -> None:
 
 def alerts_under_the_demos_rules(records: list[TrafficRecord]) -> list[dict[str, Any]]:
     rules = [rule.value for path in sorted((CONFIG / "rules").iterdir()) for rule in read_rule_file(path)]
-    rules += [value for _, value in list_and_rule()]
+    rules += [value for _, value in own_records()]
     steps: list[dict[str, Any]] = [{"at": START_MS - 1, "rule": json.loads(value)} for value in rules]
     steps += [{"at": record.due_ms, "tx": record.value.decode("utf-8", "replace")} for record in records]
     alerts: list[dict[str, Any]] = replay({"steps": steps}, SCHEMA, DetectorSettings())["alerts"]
@@ -116,7 +116,7 @@ def alerts_under_the_demos_rules(records: list[TrafficRecord]) -> list[dict[str,
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_planted_fraud_alerts_and_nothing_else_does(seed: int) -> None:
     disorder = {"malformed": 0.01, "duplicates": 0.02, "late": 0.02, "out_of_order": 0.1}
-    records = traffic(rate_per_s=200, seconds=60, seed=seed, payers=4_000, patterns=tuple(FRAUDS), **disorder)
+    records = traffic(rate_per_s=200, seconds=65, seed=seed, payers=4_000, patterns=tuple(FRAUDS), **disorder)
     planted = {record.transaction_id: record.planted for record in records if record.planted is not None}
     assert {label.rpartition("-")[0] for label in planted.values()} == set(FRAUDS)
     alerts = alerts_under_the_demos_rules(records)
@@ -132,7 +132,13 @@ def test_the_reported_payment_of_a_fraud_triggers_an_alert(pattern: str) -> None
 
 @pytest.mark.parametrize(
     ("pattern", "rules"),
-    [("tested-and-used-card", {8}), ("unusual-amount", {9}), ("listed-mule", {RULE_ID})],
+    [
+        ("tested-and-used-card", {8}),
+        ("unusual-amount", {9}),
+        ("listed-mule", {MULE_RULE_ID}),
+        ("above-own-limit", {LIMIT_RULE_ID}),
+        ("two-signals", {SIGNALS_RULE_ID}),
+    ],
 )
 def test_a_sequence_an_unusual_amount_and_a_listed_mule_alert_by_their_own_rules(pattern: str, rules: set[int]) -> None:
     """The last payment of the fraud triggers the only alert."""

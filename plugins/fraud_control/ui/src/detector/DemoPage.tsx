@@ -21,6 +21,8 @@ const DESCRIPTIONS: Record<string, string> = {
   "tested-and-used-card": "Four card payments below 2.00, then one of 600 to 900.",
   "unusual-amount": "A dozen payments of 20 to 40, then one of 4,000 to 4,900.",
   "listed-mule": "A payment to an account on the list demo-mules.",
+  "above-own-limit": "A payment above the payer's own limit in the map demo-limits.",
+  "two-signals": "Payments to four beneficiaries, the last one with much cash: two signals hold.",
 };
 
 /** The demo's traffic: its rate, and frauds to plant. */
