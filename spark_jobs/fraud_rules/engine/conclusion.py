@@ -75,7 +75,9 @@ class _Conclusion:
 
     def __init__(self, outputs: Sequence[KeyGroupOutput], places: set[_Place]) -> None:
         self._outcomes = {(place_of(each), each.rule_id): each for output in outputs for each in output.outcomes}
-        unjudged = (each for output in outputs for each in (*output.late, *output.duplicates))
+        unjudged: list[LateRecord | DuplicateRecord] = []
+        for output in outputs:
+            unjudged += [*output.late, *output.duplicates]
         self._unjudged = {(place, each.grouping) for each in unjudged if (place := place_of(each)) in places}
         self._alerts: dict[int, list[AlertRecord]] = {}
         self._evaluations: dict[int, list[bytes]] = {}

@@ -80,8 +80,8 @@ class DayRun:
         if any(output.pending for output in outputs):
             arrived = zip(rows.append_ms.tolist(), rows.partition.tolist(), rows.offset.tolist(), strict=True)
             places = {place: number for number, place in enumerate(arrived)}
-        outputs, self._marks = conclude(outputs, self._timeline, lambda alert: (places[place_of(alert)],))
-        for output in outputs:
+        concluded, self._marks = conclude(outputs, self._timeline, lambda alert: (places[place_of(alert)],))
+        for output in concluded:
             yield from output.alerts
 
     def _outputs(

@@ -241,4 +241,5 @@ def _shared(
             if run != NO_RUN:
                 best = min(best, extremes.best_in(side, run, tree, side_first, side_last))
             shared[number, 1] = extremes.rank(measures.trees, tree, best)
-    return shared[number, 1]
+    value: int = shared[number, 1]
+    return value
