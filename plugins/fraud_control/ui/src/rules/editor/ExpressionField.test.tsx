@@ -41,7 +41,7 @@ beforeEach(() => {
 function Fields({ filter = "", limit = "", error = null }: { filter?: string; limit?: string; error?: string | null }) {
   const [texts, setTexts] = useState({ filter, limit });
   const payment = useSamplePayment(true);
-  const shared = { warning: null, readOnly: false, payment: payment.text, placeholder: "", suggest: () => [] };
+  const shared = { warning: null, readOnly: false, sample: payment, placeholder: "", suggest: () => [] };
   return (
     <>
       <ExpressionField
@@ -96,6 +96,16 @@ test("the user edits the sample payment, and returns to the newest one", async (
   await userEvent.click(screen.getByRole("button", { name: "Use the newest payment" }));
   expect(payment).toHaveValue(NEWEST);
   expect(await line("Sample payment: <cardPresent>")).toBeVisible();
+});
+
+test("the previous payment is sent once it is chosen", async () => {
+  renderPage(<Fields limit="previous(paymentAmount)" />);
+  await line("Sample payment: <previous(paymentAmount)>");
+  await userEvent.click(screen.getByText("Sample payment"));
+  await userEvent.click(screen.getByRole("textbox", { name: "Previous payment" }));
+  await userEvent.paste('{"transactionId": 98}');
+  const last = () => asked.filter(({ text }) => text !== "").map(({ previous }) => previous);
+  await waitFor(() => expect(last()).toEqual([null, '{"transactionId": 98}']));
 });
 
 test("a faulty expression shows its reason once", async () => {

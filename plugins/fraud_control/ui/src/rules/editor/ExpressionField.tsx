@@ -1,7 +1,7 @@
 import { InputWrapper, Text } from "@mantine/core";
 import { CodeEditor } from "./CodeEditor";
 import type { Suggestion } from "./completion";
-import { type ExpressionMember, useSampleValue } from "./useSample";
+import { type ExpressionMember, type SamplePayment, useSampleValue } from "./useSample";
 
 interface Props {
   member: ExpressionMember;
@@ -12,8 +12,8 @@ interface Props {
   /** A remark that does not prevent a save. */
   warning: string | null;
   readOnly: boolean;
-  /** The payment for which the field shows the value; undefined to show none. */
-  payment: string | undefined;
+  /** The payment for which the field shows the value, once its text is known. */
+  sample: SamplePayment;
   suggest: (before: string) => Suggestion[];
   change: (value: string) => void;
 }
@@ -27,7 +27,7 @@ export function ExpressionField({
   error,
   warning,
   readOnly,
-  payment,
+  sample,
   suggest,
   change,
 }: Props) {
@@ -49,7 +49,7 @@ export function ExpressionField({
         oneLine
         placeholder={placeholder}
       />
-      <SampleLine member={member} text={value} payment={payment} hasError={error !== null} />
+      <SampleLine member={member} text={value} sample={sample} hasError={error !== null} />
     </InputWrapper>
   );
 }
@@ -57,20 +57,20 @@ export function ExpressionField({
 interface SampleLineProps {
   member: ExpressionMember;
   text: string;
-  payment: string | undefined;
+  sample: SamplePayment;
   /** Whether the field shows an error already. */
   hasError: boolean;
 }
 
 /** The value of an expression for the sample payment, or the reason why it has none. */
-function SampleLine({ member, text, payment, hasError }: SampleLineProps) {
-  const sample = useSampleValue(member, text, payment);
-  const reasons = sample?.reasons.filter(({ field }) => !hasError || field === "payment") ?? [];
+function SampleLine({ member, text, sample, hasError }: SampleLineProps) {
+  const found = useSampleValue(member, text, sample);
+  const reasons = found?.reasons.filter(({ field }) => !hasError || field !== member) ?? [];
   return (
     <Text component="div" size="xs" c="dimmed" aria-live="polite">
       {reasons.length > 0
         ? `No value: ${reasons.map(({ field, message }) => `${field} ${message}`).join("; ")}`
-        : sample?.reasons.length === 0 && `Sample payment: ${sample.value ?? "null"}`}
+        : found?.reasons.length === 0 && `Sample payment: ${found.value ?? "null"}`}
     </Text>
   );
 }

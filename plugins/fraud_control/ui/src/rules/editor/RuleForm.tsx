@@ -72,7 +72,7 @@ export function RuleForm({ document, schema, lookups, reasons, warnings = [], re
     error: errorOf(member),
     warning: warnings.find((each) => each.field === member)?.message ?? null,
     readOnly: disabled,
-    payment: payment.text,
+    sample: payment,
     change: (value: string) => change({ [member]: value || undefined }),
   });
 
