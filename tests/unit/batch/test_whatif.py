@@ -85,6 +85,24 @@ def test_a_cool_down_suppresses_alerts(site: Site, tmp_path: Path) -> None:
     assert (result.fires, result.suppressed) == (4, 4)
 
 
+@pytest.mark.parametrize(
+    ("limit", "fires", "limits"),
+    [
+        ("paymentAmount * 3", 5, [(Decimal(2), 4), (Decimal("3.5"), 0)]),
+        ("paymentAmount / (payeeId - 1)", 0, [(Decimal(2), 0), (Decimal("3.5"), 0)]),
+    ],
+    ids=["a value for each payment", "null for the first payer"],
+)
+def test_the_limits_of_an_expression_are_factors_of_its_value(
+    site: Site, tmp_path: Path, limit: str, fires: int, limits: list[tuple[Decimal, int]]
+) -> None:
+    second = DAY.plus(1)
+    factors = Decimal(2), Decimal("3.5")
+    asked = WhatIfQuery(draft(tmp_path, limit=limit), second, second, factors, windows=False, processes=1)
+    result = what_if(asked, site.store, site.schema, site.settings)
+    assert (result.transactions, result.fires, result.limits) == (6, fires, limits)
+
+
 def test_a_draft_without_grouping_has_one_key(site: Site, tmp_path: Path) -> None:
     second = DAY.plus(1)
     asked = WhatIfQuery(draft(tmp_path, groupingKeyNames=[]), second, second, (Decimal(5),), processes=1)
