@@ -51,6 +51,8 @@ RULES = [
     rule(9, aggregatorFunctionType="MAX", limit=3, baseline=DEVIATIONS),
     rule(10, limit=2, baseline={"windowMinutes": 240, "minCount": 10_000}),
     rule(11, groupingKeyNames=["payeeId", "paymentType"], aggregatorFunctionType="STDDEV", limit=100),
+    rule(12, limit="paymentAmount * 4"),
+    rule(13, limit="paymentAmount / (payeeId - 1)"),
     rule(1, limit=700, windowMinutes=45),
 ]
 EDITED_AFTER_MS = 1_500 * MINUTE_MS
@@ -128,7 +130,7 @@ def test_the_aggregates_are_those_of_a_replay_of_all_payments(count: int) -> Non
             for each in found
         }
         assert here == replayed(records, payer)
-        assert {each.rule_id for each in found} >= {1, 2, 3, 4, 5, 7, 9, 10, 11}
+        assert {each.rule_id for each in found} >= {1, 2, 3, 4, 5, 7, 9, 10, 11, 12, 13}
 
 
 def test_the_distance_to_the_limit() -> None:
@@ -141,6 +143,15 @@ def test_the_distance_to_the_limit() -> None:
     assert (found[7].limit_is, found[7].bound) == ("FACTOR", f"{2 * Decimal(found[7].baseline).normalize():f}")
     assert (found[10].limit_is, found[10].bound, found[10].share) == ("FACTOR", None, None)
     assert [each.rule_id for each in rules_of_other_keys(timeline(), "payeeId")] == [6]
+
+
+def test_the_bound_of_a_limit_that_is_an_expression_is_its_value_for_the_last_payment() -> None:
+    own = [each for each in payments() if json.loads(each.value or b"")["payeeId"] == 1]
+    found = {each.rule_id: each for each in entity_aggregates(rows_of(own), "payeeId", timeline(), SCHEMA, SETTINGS, 0)}
+    shown, amount = found[12], json.loads(own[-1].value or b"", parse_float=Decimal)["paymentAmount"]
+    assert (shown.limit, shown.limit_is, Decimal(shown.bound or 0)) == ("paymentAmount * 4", "VALUE", 4 * amount)
+    assert shown.share == pytest.approx(float(shown.value) / float(4 * amount), abs=1e-4)
+    assert (found[13].limit_is, found[13].bound, found[13].share) == ("VALUE", None, None), "the limit is null"
 
 
 def test_a_limited_answer_has_the_largest_shares() -> None:
@@ -178,7 +189,19 @@ def test_an_aggregate_has_the_unit_of_its_field_and_a_count_has_none() -> None:
     own = [each for each in payments() if json.loads(each.value or b"")["payeeId"] == 1]
     found = entity_aggregates(rows_of(own), "payeeId", timeline(), SCHEMA, SETTINGS, 0)
     units = {each.rule_id: each.unit for each in found}
-    assert units == {1: "EUR", 2: "EUR", 3: "", 4: "", 5: "", 7: "EUR", 9: "EUR", 10: "EUR", 11: "EUR"}
+    assert units == {
+        1: "EUR",
+        2: "EUR",
+        3: "",
+        4: "",
+        5: "",
+        7: "EUR",
+        9: "EUR",
+        10: "EUR",
+        11: "EUR",
+        12: "EUR",
+        13: "EUR",
+    }
 
 
 def test_a_report_sums_payments_and_counterparties_exactly() -> None:
