@@ -17,7 +17,7 @@ from fraud_rules.model.expressions.lookups import Lookup
 from fraud_rules.model.log_entry import LogEntry, RecordOutcome, UndecodedRule
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.rule_fold import RuleSet
-from fraud_rules.model.rule_names import RuleNames, deletion_faults
+from fraud_rules.model.rule_names import NamesInForce, deletion_faults
 from fraud_rules.model.value_list import CollectionKind, CollectionName, ListChange, ListOperation, ListType, ValueList
 from fraud_rules.model.value_map import MapChange, MapType, ValueMap
 
@@ -330,7 +330,7 @@ class CollectionAdmission:
         rules: RuleSet,
     ) -> None:
         self._hypothetical = hypothetical
-        self._names = RuleNames(rules)
+        self._names = NamesInForce(rules)
         self.fold = _Fold(known)
         self.naming = naming
         self._own_naming = False

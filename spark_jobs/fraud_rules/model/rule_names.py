@@ -13,12 +13,12 @@ from fraud_rules.model.log_entry import LogEntry
 from fraud_rules.model.rule import NamedRule, Rule
 from fraud_rules.model.rule_fold import RuleSet
 
-__all__ = ["RuleNames", "deletion_faults", "naming_faults"]
+__all__ = ["NamesInForce", "deletion_faults", "naming_faults"]
 
 _SHOWN = 20  # rules in a message
 
 
-class RuleNames:
+class NamesInForce:
     """The rules in force and their names, while entries are added one by one after a rule set.
 
     A record that nothing has decoded is decoded only if a rule names the rule in it.

@@ -95,7 +95,7 @@ def test_no_batch_compiles_a_function_of_the_state(project: Project) -> None:
 
 @pytest.mark.usefixtures("filled")
 def test_a_worker_loads_the_functions_of_a_restore_and_a_warm_up_before_its_first_batch() -> None:
-    restore = {"hash_tables.load_marks", "key_rows.insert_all", "resets.recount_revived", "instructions.cycles_now"}
+    restore = {"hash_tables.load_marks", "key_rows.insert_all", "resets.recount_revived", "compiler.cycles_now"}
     assert {*restore, "resets.extend_resets", "resets.recount_revived_in"} <= compiled("load_kernel")
 
 
