@@ -95,7 +95,7 @@ export function ChangeDialog({ list, me, remove, close }: Props) {
         <CommentInput comment={comment} change={setComment} asksApproval={needsApproval} mt="xs" />
         {preview.error && <ErrorAlert error={preview.error} />}
         {save.error && <ErrorAlert error={save.error} />}
-        {preview.data && <DiffTable diff={preview.data.body} label="Preview" />}
+        {preview.data && <DiffTable kind={kind} diff={preview.data.body} label="Preview" />}
         <Group justify="flex-end" mt="md">
           {remove === undefined && (
             <Button variant="default" loading={preview.isPending} onClick={() => preview.mutate(null)}>

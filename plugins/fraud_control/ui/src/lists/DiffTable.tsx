@@ -4,11 +4,12 @@ import { Chip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
 import { ScrollableTable } from "../components/ScrollableTable";
 import { formatNumber } from "../format";
+import { type CollectionKind, MAP } from "./types";
 
 const SHOWN = 200;
 
 /** The values or entries that a change adds and removes. */
-export function DiffTable({ diff, label }: { diff: CollectionDiff; label: string }) {
+export function DiffTable({ kind, diff, label }: { kind: CollectionKind; diff: CollectionDiff; label: string }) {
   if (diff.added === 0 && diff.removed === 0) return <EmptyState>No differences</EmptyState>;
   const rows = [
     ...diff.removedValues.slice(0, SHOWN).map((value) => ({ value, added: false })),
@@ -20,7 +21,7 @@ export function DiffTable({ diff, label }: { diff: CollectionDiff; label: string
         {formatNumber(diff.added)} added, {formatNumber(diff.removed)} removed
         {rows.length < diff.added + diff.removed && `. The table shows the first ${rows.length}.`}
       </Text>
-      <ScrollableTable label={label} columns={["Change", "Value"]}>
+      <ScrollableTable label={label} columns={["Change", kind === MAP ? "Entry" : "Value"]}>
         {rows.map(({ value, added }) => (
           <Table.Tr key={`${added} ${value}`}>
             <Table.Td>

@@ -106,5 +106,9 @@ function RevisionValues({ kind, name, revision }: { kind: CollectionKind; name: 
     queryFn: ({ signal }) =>
       get<CollectionDiff>(`${pathOf(kind, name)}/diff?from=${revision - 1}&to=${revision}`, signal),
   });
-  return <QueryResult query={diff}>{(found) => <DiffTable diff={found} label="Changed values" />}</QueryResult>;
+  return (
+    <QueryResult query={diff}>
+      {(found) => <DiffTable kind={kind} diff={found} label={`Changed ${kind.content}`} />}
+    </QueryResult>
+  );
 }
