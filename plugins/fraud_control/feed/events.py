@@ -67,10 +67,12 @@ class _Baseline(msgspec.Struct, rename="camel"):
 
 class _Condition(msgspec.Struct, rename="camel"):
     value: str | None
-    count: _Whole
-    window_start: _Whole | None
+    count: _Whole | None
     holds: bool
+    window_start: _Whole | None = None
     limit: str | None = None
+    rule_id: _Whole | None = None
+    rule_version: _Whole | None = None
 
 
 class AlertFacts(msgspec.Struct, rename="camel"):

@@ -89,12 +89,18 @@ export function ruleFormula(rule: RuleDocument): string {
   const keys = groupingText(rule["groupingKeyNames"]);
   const conditions = conditionsOf(rule);
   const own = hasAggregate(rule) ? `${comparedText(rule)} ${keys}${filterText(rule)}` : "";
-  const each = conditions.map((condition) => `${comparedText(condition)}${filterText(condition)}`).join("; ");
+  const each = conditions.map(conditionText).join("; ");
   const required = conditions.length === 0 ? "" : `${requiredText(rule, conditions.length)} of [${each}]`;
   const line = own === "" ? `${required} ${keys}` : [own, required].filter((part) => part !== "").join(", and ");
   const selected = own === "" && !hasText(rule["when"]) ? rule["filter"] : rule["when"];
   const when = hasText(selected) ? `, evaluated when ${toText(selected)}` : "";
   return `${line}${when}${isPartial(rule) ? `, for ${toText(rule["rolloutPercent"])} % of the keys` : ""}`;
+}
+
+/** A condition: an aggregate with its filter, or the rule that it names. */
+function conditionText(condition: RuleDocument): string {
+  const named = toText(condition["ruleId"]);
+  return named === "" ? `${comparedText(condition)}${filterText(condition)}` : `rule ${named}`;
 }
 
 /** An aggregate with its limit and window: SUM(paymentAmount) > 5 in 20 min. */

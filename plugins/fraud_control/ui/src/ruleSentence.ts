@@ -56,6 +56,8 @@ function heldWords(rule: RuleDocument, fields: Fields): string | null {
   const conditions = conditionsOf(rule);
   const own = hasAggregate(rule) ? aggregateWords(rule, fields) : "";
   const each = conditions.map((condition) => {
+    const named = toText(condition["ruleId"]);
+    if (named !== "") return `a payment for which rule ${named} holds`;
     const words = aggregateWords(condition, fields);
     return words === null ? null : words + filteredWords(condition, rule);
   });

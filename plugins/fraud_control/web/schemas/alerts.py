@@ -39,13 +39,16 @@ class AlertBaseline(ResponseModel):
 
 class AlertCondition(ResponseModel):
     """A condition of an alert: its value, the number of its transactions, the start of its window, and whether it
-    holds. `limit` is the value of a limit that is an expression."""
+    holds. `limit` is the value of a limit that is an expression. A condition that names a rule has its id and version
+    instead of a window."""
 
     value: str | None
-    count: int
-    window_start: EpochMs | None
+    count: int | None
+    window_start: EpochMs | None = None
     holds: bool
     limit: str | None = None
+    rule_id: int | None = None
+    rule_version: int | None = None
 
 
 class Alert(ResponseModel):
