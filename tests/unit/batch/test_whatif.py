@@ -260,3 +260,9 @@ def test_a_what_if_follows_the_changes_of_lists(tmp_path: Path) -> None:
     missing = WhatIfQuery(draft(tmp_path, when="beneficiaryId in list('trusted')"), DAY, DAY, processes=1)
     with pytest.raises(RuleRejected, match="there is no list 'trusted'"):
         what_if(missing, site.store, site.schema, site.settings)
+
+
+def test_a_draft_that_names_rules_has_no_what_if(site: Site, tmp_path: Path) -> None:
+    asked = WhatIfQuery(draft(tmp_path, conditions=[{"ruleId": 8}]), DAY, DAY, processes=1)
+    with pytest.raises(InputInvalid, match="names the rules 8: a what-if has no outcomes of other rules"):
+        what_if(asked, site.store, site.schema, site.settings)

@@ -92,7 +92,13 @@ def variants_of(
     log: Iterable[LogEntry] = (),
 ) -> Variants:
     """The draft with these limits and other windows; a calendar window has none. `log` are the entries of the rule log,
-    from a timeline."""
+    from a timeline. Raises InputInvalid for a draft that names rules."""
+    if draft.named_rules:
+        named = ", ".join(str(rule_id) for rule_id in draft.named_rules)
+        raise InputInvalid(
+            f"the draft names the rules {named}: a what-if has no outcomes of other rules; try these rules alone, or "
+            "put the draft in SHADOW"
+        )
     window_ms = draft.window.reach_ms
     longest_ms = bounds.max_window_minutes * 60_000 - (draft.own_reach_ms - window_ms)
     factors = _WINDOWS if windows and draft.window.calendar is None else ()
