@@ -30,6 +30,7 @@ from tests.support.kafka.timed_topics import Logs, Place, timed_topics
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.running_detector import Installation
 from tests.support.records.output_schemas import validate_outputs
+from tests.support.records.relative import relative_alert, relative_decision
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -41,6 +42,7 @@ DATED = {
     "clock_change": 1,
     "month_of_745_hours": 2,
     "local_day_of_23_hours": 2,
+    "week_and_month": 3,
 }
 """Cases whose results depend on the date, by detector. Those of a detector come one after the other in time."""
 _TIME = re.compile(r"(?<![\d.])1(?:69|70)\d{10}(?![\d.])")
@@ -286,9 +288,11 @@ def _answers(shifted: Sequence[Shifted], installation: Installation) -> Iterator
         yield (
             each,
             {
-                "alerts": [_relative_alert(alert, first) for alert in alerts if alert["ruleVersion"] in mine],
+                "alerts": [relative_alert(alert, first) for alert in alerts if alert["ruleVersion"] in mine],
                 "decisions": [
-                    _relative(decision, first) for decision in decisions if decision["alerts"][0]["ruleVersion"] in mine
+                    relative_decision(decision, first)
+                    for decision in decisions
+                    if decision["alerts"][0]["ruleVersion"] in mine
                 ],
                 "late": [
                     item["transaction"]["transactionId"]
@@ -309,20 +313,6 @@ def _answers(shifted: Sequence[Shifted], installation: Installation) -> Iterator
                 ],
             },
         )
-
-
-def _relative_alert(alert: Mapping[str, Any], first: int) -> dict[str, Any]:
-    """An alert with the versions of rules and lists of its case."""
-    relative = {**alert, "ruleVersion": alert["ruleVersion"] - first}
-    for member in {"lists", "maps"} & alert.keys():
-        relative[member] = {name: version - first for name, version in alert[member].items()}
-    return relative
-
-
-def _relative(decision: Mapping[str, Any], first: int) -> dict[str, Any]:
-    """A decision with the rule versions of its case."""
-    alerts = [{**alert, "ruleVersion": alert["ruleVersion"] - first} for alert in decision["alerts"]]
-    return {**decision, "alerts": alerts}
 
 
 def _snake(name: str) -> str:

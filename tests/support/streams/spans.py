@@ -17,6 +17,7 @@ from fraud_rules.replay.replay import alert_members, decision_members, decode_ex
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Place
+from tests.support.records.relative import relative_alert, relative_decision
 
 Members = dict[str, Any]
 Document = dict[str, Any]
@@ -110,9 +111,9 @@ class Outputs:
         """The outputs of one stream in the form of `fraud streams replay`, with its own rule versions."""
         mine, first = span.versions, span.versions.start
         return {
-            "alerts": [_relative_alert(each, first) for each in self.alerts if each["ruleVersion"] in mine],
+            "alerts": [relative_alert(each, first) for each in self.alerts if each["ruleVersion"] in mine],
             "decisions": [
-                _relative_decision(each, first) for each in self.decisions if each["alerts"][0]["ruleVersion"] in mine
+                relative_decision(each, first) for each in self.decisions if each["alerts"][0]["ruleVersion"] in mine
             ],
             "late": [
                 each["transaction"]["transactionId"]
@@ -130,15 +131,3 @@ class Outputs:
 
 def _place(headers: Mapping[str, Any]) -> Place:
     return int(headers["partition"]), int(headers["offset"])
-
-
-def _relative_alert(alert: Members, first: int) -> Members:
-    relative = {**alert, "ruleVersion": alert["ruleVersion"] - first}
-    for member in {"lists", "maps"} & alert.keys():
-        relative[member] = {name: version - first for name, version in alert[member].items()}
-    return relative
-
-
-def _relative_decision(decision: Members, first: int) -> Members:
-    alerts = [{**alert, "ruleVersion": alert["ruleVersion"] - first} for alert in decision["alerts"]]
-    return {**decision, "alerts": alerts}
