@@ -49,7 +49,10 @@ def timed_topics(broker: Broker, project: Project) -> OwnTopics:
 
 
 class Logs:
-    """The two logs that a detector reads. The test is their only writer, so this class knows their end offsets."""
+    """The two logs that a detector reads. The test is their only writer, so this class knows their end offsets.
+
+    A transaction is sent after the rules that were appended before it, so a detector that reads it can pin them.
+    """
 
     def __init__(self, topics: OwnTopics) -> None:
         self._names = topics.names
@@ -65,6 +68,7 @@ class Logs:
         )
         self.ends: dict[int, int] = defaultdict(int)
         self.rules_end = 0
+        self._rules_stored = 0
 
     def append_rule(self, record: bytes | None, at_ms: int) -> int:
         """Append a record to the rule log and return its rule version."""
@@ -81,6 +85,8 @@ class Logs:
         key: bytes | None = None,
     ) -> Place:
         """Append a transaction and return its partition and offset."""
+        if self._rules_stored < self.rules_end:
+            self.flush()
         self._append(self._names.transactions, record, partition, at_ms, headers, key)
         self.ends[partition] += 1
         return partition, self.ends[partition] - 1
@@ -90,6 +96,7 @@ class Logs:
         left = self._producer.flush(60.0)
         assert not self._failed, self._failed[:3]
         assert left == 0, f"{left} records not delivered"
+        self._rules_stored = self.rules_end
 
     def _append(
         self,
