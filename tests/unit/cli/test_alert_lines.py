@@ -38,3 +38,8 @@ def test_a_line_compares_the_value_with_the_limit_and_the_baseline(
 ) -> None:
     alert = {**ALERT, "violatedRule": {**RULE, **members}, "baseline": baseline}
     assert says in read_alert_line(json.dumps(alert).encode(), 0).plain
+
+
+def test_a_line_of_a_rule_with_conditions_only_counts_those_that_hold() -> None:
+    alert = {**ALERT, "violatedRule": {"conditions": [{"ruleId": 1}, {"ruleId": 2}]}, "triggeringValue": "2"}
+    assert "payeeId=3  2 conditions  -1700000000000 ms" in read_alert_line(json.dumps(alert).encode(), 0).plain

@@ -46,3 +46,9 @@ test("the limit of an alert is an amount of money with the decimals of its curre
   );
   expect(limitText(deviations, { value: "27.718333" }, fields)).toBe("> 27.72 EUR + 6 deviations");
 });
+
+test("the value of a rule with conditions only is the number of those that hold", () => {
+  const rule = { conditions: [{ ruleId: 1 }, { ruleId: 2 }] };
+  expect(valueText(rule, "2", [])).toBe("2 conditions");
+  expect(limitText(rule, null, [])).toBe("");
+});

@@ -25,8 +25,12 @@ export function withUnit(text: string, field: Pick<Fields[number], "scale" | "un
   return `${formatMeasure(text, field)}${field?.unit ? ` ${field.unit}` : ""}`;
 }
 
-/** The value of a rule's aggregate with its noun or unit: 4 payments, 67,091.88 EUR. */
+/** Whether a rule has conditions only. The value of its alerts is the number of those that hold. */
+const hasOnlyConditions = (rule: RuleDocument) => "conditions" in rule && !("aggregatorFunctionType" in rule);
+
+/** The value of a rule's aggregate with its noun or unit: 4 payments, 67,091.88 EUR, 2 conditions. */
 export function valueText(rule: RuleDocument, value: string, fields: Fields): string {
+  if (hasOnlyConditions(rule)) return `${value} ${value === "1" ? "condition" : "conditions"}`;
   const noun = countNoun(rule, fields, value === "1");
   return noun === null ? withUnit(value, aggregatedField(rule, fields)) : `${formatMeasure(value, undefined)} ${noun}`;
 }
@@ -41,6 +45,7 @@ export function limitText(
   fields: Fields,
   value?: string | null,
 ): string {
+  if (hasOnlyConditions(rule)) return "";
   const field = aggregatedField(rule, fields);
   const operator = toText(rule["limitOperatorType"]);
   const limit = toText(rule["limit"]);

@@ -82,12 +82,7 @@ def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> t
     """The parts of an alert's line: time, severity, rule, key, value, remarks, latency."""
     rule = alert["violatedRule"]
     severity = str(rule.get("severity", "alert"))
-    value = Text(f"{_aggregate_name(rule)} {grouped(alert['triggeringValue'])}", "bold")
-    value.append(
-        f" {_comparison({**rule, 'limit': alert.get('limit', rule.get('limit', ''))}, alert.get('baseline'))}",
-        "not bold",
-    )
-    value.append(f" of {alert['windowCount']:,}", "not bold dim")
+    value = _value(alert, rule)
     remarks = Text()
     if alert["shadow"]:
         remarks.append("shadow ", "dim italic")
@@ -104,6 +99,19 @@ def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> t
         remarks,
         Text(f"{received_ms - alert['ingestionTime']} ms", "green"),
     )
+
+
+def _value(alert: Mapping[str, Any], rule: Mapping[str, Any]) -> Text:
+    """The aggregate, its comparison and the payments in the window. Without an aggregate of the rule's own, the number
+    of conditions that hold."""
+    measured = grouped(alert["triggeringValue"])
+    if "conditions" in rule and "aggregatorFunctionType" not in rule:
+        return Text(f"{measured} {'condition' if measured == '1' else 'conditions'}", "bold")
+    compared = _comparison({**rule, "limit": alert.get("limit", rule.get("limit", ""))}, alert.get("baseline"))
+    value = Text(f"{_aggregate_name(rule)} {measured}", "bold")
+    value.append(f" {compared}", "not bold")
+    value.append(f" of {alert['windowCount']:,}", "not bold dim")
+    return value
 
 
 def _comparison(rule: Mapping[str, Any], past: Mapping[str, Any] | None) -> str:
