@@ -102,9 +102,9 @@ def previous_payment(
     rule: Rule, previous: PreviousColumns, i: int, schema: TransactionSchema
 ) -> PreviousDocument | UnsetType | None:
     """The id and the fields of the previous payment that a rule has read at row i, decimals as text without trailing
-    zeros; None without such a payment, UNSET for a rule that reads none."""
-    names = rule.previous_fields
-    if not names:
+    zeros; None without such a payment, UNSET for a rule that reads none. `previous` is empty if no rule of the grouping
+    reads any, so the alerts of such a grouping pay nothing."""
+    if not previous or not (names := rule.previous_fields):
         return UNSET
     columns = previous[PreviousRows(rule.filter, rule.window)]
     ids = columns[ID_FIELD].valid
