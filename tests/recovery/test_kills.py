@@ -82,4 +82,3 @@ def test_the_outputs_equal_those_of_the_oracle(
     assert not found, "\n".join([f"seed {seed}", *found])
     progress = installation.progress()
     assert all(each.cpu_ns is not None for each in progress)
-    assert any(each.rule_cpu for each in progress), "the CPU time of rules is measured"

@@ -23,6 +23,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.errors import DetectorStopped
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
+from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.replay.replay import alert_members, decision_members, decode_exactly
 from tests.support.conformance import SCHEMAS, Case, differences, load_cases, load_schema
 from tests.support.kafka.records import read_all
@@ -136,7 +137,8 @@ def answers(
     groups = defaultdict(list)
     for case in CASES:
         groups[Group.of(case)].append(case)
-    found = {}
+    found: dict[str, tuple[Shifted, Mapping[str, Any]]] = {}
+    measured: list[BatchProgress] = []
     for group, cases in groups.items():
         topics = timed_topics(broker, project)
         settings = {**group.detector_settings, "tick_ms": 500}
@@ -146,6 +148,8 @@ def answers(
         shifted = [Shifted(case, 0 if group.dated else 1 + position) for position, case in enumerate(_ordered(cases))]
         _run(shifted, installation, detectors)
         found |= {each.case.name: (each, answer) for each, answer in _answers(shifted, installation)}
+        measured += [each for each in installation.progress() if each.rule_cpu]
+    assert measured, "the CPU time of rules is measured"
     return found
 
 
