@@ -29,7 +29,7 @@ from fraud_rules.model.output import (
 from fraud_rules.model.rule import NamedRule, Rule
 from fraud_rules.model.ruleset import RuleInForce, RuleSet, RuleTimeline
 
-__all__ = ["by_arrival", "conclude"]
+__all__ = ["conclude", "place_of"]
 
 _members_of: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _conditions_of: Final = msgspec.json.Decoder(list[ConditionDocument]).decode
@@ -39,25 +39,20 @@ _BEFORE: Final = b',"triggeringEvent":'
 _Place = tuple[int, int, int]
 
 
-def by_arrival(alert: AlertRecord) -> tuple[int, ...]:
-    """The order of a stream: the arrival order within a batch."""
-    return place_of(alert)
-
-
 def place_of(each: AlertRecord | NamedOutcome | LateRecord | DuplicateRecord) -> _Place:
-    """What identifies a delivery of a transaction."""
+    """What identifies a delivery of a transaction. Its order is the arrival order within a batch."""
     return each.append_ms, each.partition, each.offset
 
 
 def conclude(
     outputs: Sequence[KeyGroupOutput],
     timeline: RuleTimeline,
-    order: Callable[[AlertRecord], tuple[int, ...]] = by_arrival,
+    order: Callable[[AlertRecord], tuple[int, ...]] = place_of,
 ) -> tuple[Sequence[KeyGroupOutput], list[MarkUpdate]]:
     """Conclude the pending alerts in the parts of all key groups of a batch.
 
     Returns the parts with the concluded alerts instead of the pending ones, and the marks that these have changed.
-    `timeline` is the rule log up to the pin, and `order` that of the rows.
+    `timeline` is the rule log up to the pin, and `order` that of the rows: in a stream, the arrival order.
     """
     pending = [(each, output.key_group) for output in outputs for each in output.pending]
     if not pending:

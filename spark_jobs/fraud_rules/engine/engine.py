@@ -134,8 +134,8 @@ class KeyGroupEngine:
 
         `rows` has the rows of each grouping, in the order of the groupings. `detection_ms` is the wall-clock time that
         alerts carry. The evaluation does not depend on it. `histories` are the results of the warm-ups that join the
-        state at the start of this batch. `marks` are those that conclusions of earlier batches have changed (see
-        `conclusion`), in order, each once.
+        state at the start of this batch. `marks` are those of all key groups that conclusions of earlier batches have
+        changed (see `conclusion`), in order, each once.
         """
         with self.views.hold(self.key_group) as view:
             longest_cooldown_ms = self.settings.limits.max_cooldown_seconds * MS_PER_S
@@ -204,9 +204,11 @@ class _BatchEvaluation:
         )
 
     def set_marks(self, marks: Sequence[MarkUpdate]) -> None:
-        """Set marks that conclusions have changed. Those of a state that has been removed are void."""
-        for head in self._journal.head.states:
-            changed = [each for each in marks if each.fields == head.fields and each.epoch == head.epoch]
+        """Set the marks of this key group that conclusions have changed. Those of a state that has been removed are
+        void."""
+        mine = [each for each in marks if each.key_group == self._engine.key_group]
+        for head in self._journal.head.states if mine else ():
+            changed = [each for each in mine if each.fields == head.fields and each.epoch == head.epoch]
             if changed:
                 state = self._journal.open(head)
                 self._journal.record(head, state.no_rows(), state.set_last_alerts(changed))

@@ -108,7 +108,7 @@ class Replay:
                 self._batches,
                 detection_ms,
                 [histories[key_group] for histories in warm if key_group in histories],
-                [each for each in self._marks if each.key_group == key_group],
+                self._marks,
             )
             for key_group, engine in enumerate(self._engines)
         ]

@@ -47,10 +47,6 @@ class BatchOrder(msgspec.Struct, frozen=True):
         end = self.ends[key_group % len(self.ends)]
         return TaskState(self.versions[key_group], end, key_group in self.unswept)
 
-    def marks_of(self, key_group: int) -> list[MarkUpdate]:
-        """The changed marks of a key group."""
-        return [each for each in self.marks if each.key_group == key_group]
-
     def encode(self) -> bytes:
         """Encode for `decode`."""
         return msgspec.msgpack.encode(self)

@@ -148,14 +148,7 @@ class CutsBuilder:
 
     def begin_topic(self, at_ms: int) -> None:
         """Drop the batches so far: the topic was created again, so their offsets are those of other transactions."""
-        for each in (
-            self._blocks,
-            self._lasts,
-            self._open,
-            self._changes,
-            self._warm_ups,
-            self._time_zones,
-        ):
+        for each in (self._blocks, self._lasts, self._open, self._changes, self._warm_ups, self._time_zones):
             each.clear()
         self._topic_began_ms = at_ms
 

@@ -93,8 +93,7 @@ class DayRun:
         for key_group, group in self._groups.items():
             blob = blobs.get(key_group, EMPTY_BLOB)
             added = [each[key_group] for each in histories if key_group in each]
-            marks = [each for each in self._marks if each.key_group == key_group]
-            yield group.engine.process([blob], self._timeline, self._slices, detection_ms, added, marks)
+            yield group.engine.process([blob], self._timeline, self._slices, detection_ms, added, self._marks)
         self._slices += 1
 
     def images(self) -> Iterator[tuple[int, bytes]]:

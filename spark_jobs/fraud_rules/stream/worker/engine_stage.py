@@ -58,7 +58,7 @@ class EngineStage:
                     key_group, context.schema, context.settings, log, views, progress=work, meter=context.rule_meter()
                 )
                 histories = context.histories(key_group)
-                marks = context.order().marks_of(key_group)
+                marks = context.order().marks
                 output = engine.process_rows(rows_of(key_group), timeline, pin.batch_id, now_ms(), histories, marks)
                 delta = log.delta()
                 has_sent |= log.has_sent
