@@ -78,7 +78,7 @@ def validate_rule(plane: CurrentPlane, body: schemas.ValidateRequest) -> Respons
 
 @routes.post("/rules/sample", response_model=read_models.SampleValue, openapi_extra=least("analyst", LaneName.READS))
 def evaluate_sample(plane: CurrentPlane, body: schemas.SampleRequest) -> Response:
-    """Evaluate an expression of a rule for one payment, with the lists in force. This saves nothing."""
+    """Evaluate an expression of a rule for one payment, with the lists and maps in force. This saves nothing."""
     newest = plane.memory.newest_payment() if body.payment is None else None
     with plane.store.reading() as work:
         return answer(sample_value(work, body.member, body.text, Sample(body.payment, body.previous), newest))
