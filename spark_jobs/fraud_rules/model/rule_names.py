@@ -6,14 +6,14 @@ themselves. So names have no circles, and a name always has a rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from fraud_rules.errors import Reason
-from fraud_rules.model.log_entry import LogEntry
+from fraud_rules.model.log_entry import LogEntry, UndecodedRule
 from fraud_rules.model.rule import NamedRule, Rule
 from fraud_rules.model.rule_fold import RuleSet
 
-__all__ = ["NamesInForce", "deletion_faults", "naming_faults"]
+__all__ = ["NamesInForce", "deletion_faults", "names_rules", "naming_faults"]
 
 _SHOWN = 20  # rules in a message
 
@@ -63,6 +63,12 @@ class NamesInForce:
 
     def _was_in_force(self, rule_id: int) -> bool:
         return self._in_force.get(rule_id, rule_id in self._before)
+
+
+def names_rules(entries: Iterable[LogEntry]) -> bool:
+    """Whether a rule of the log names rules. To conclude these, an evaluation needs the outcomes of all key groups."""
+    may_name = (each for each in entries if not isinstance(each.content, UndecodedRule) or each.content.may_name)
+    return any(isinstance(each.change, Rule) and each.change.named_rules for each in may_name)
 
 
 def naming_faults(

@@ -2,7 +2,8 @@
 
 The logs, the ends of the batches and the pins determine the state, so the rebuilt state equals the original. A rebuild
 evaluates many recorded batches at once, as a segment, and keeps the order in which the detector accepted their rows. It
-builds no alerts.
+builds alerts only if rules name rules: after each segment, `Segment.conclude` returns the marks that these rules have
+changed, and the next segment sets them. Nothing else in the state depends on these marks.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from fraud_rules.configuration.settings import DetectorSettings
@@ -18,6 +20,8 @@ from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.store import ViewStore
 from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.warm_up import WarmHistory
+from fraud_rules.model.output import KeyGroupOutput, MarkUpdate
+from fraud_rules.model.rule_names import names_rules
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -55,6 +59,7 @@ class SegmentEvaluation:
         self._schema = schema
         self._settings = settings
         self._order = RowOrder(self._arrange, lambda rows: int(rows.append_ms.max()), EPOCH_GRACE_MS)
+        self._concludes = names_rules(timeline_of(segment.rules_end).entries)
 
     def fan_out(self, rows: TransactionBatch) -> Iterator[PartBlob]:
         """Fan out transactions of the segment, part by part, under the rules that each part has read."""
@@ -73,10 +78,13 @@ class SegmentEvaluation:
         log: StateLog,
         views: ViewStore,
         histories: Sequence[WarmHistory] = (),
-    ) -> None:
+        marks: Sequence[MarkUpdate] = (),
+    ) -> list[KeyGroupOutput]:
         """Add the blobs of a key group to its state, part by part. `parts` has the blobs by part.
 
-        `histories` are the results of the segment's warm-ups. With any, `parts` has the first part.
+        `histories` are the results of the segment's warm-ups, and `marks` the key group's marks that the segment before
+        has changed. With any, `parts` has the first part. Returns the outputs for `Segment.conclude`, without the
+        others; none if no rule names rules.
         """
         engine = KeyGroupEngine(
             key_group,
@@ -85,12 +93,16 @@ class SegmentEvaluation:
             log,
             views,
             row_order=self._order,
-            observer=_build_no_alerts,
+            observer=None if self._concludes else _build_no_alerts,
             known_from_ms=self._known_from_ms,
         )
+        found = []
         for part in sorted(parts):
             timeline = self._timeline_of(self._segment.rules_end_of(part))
-            engine.process(parts[part], timeline, part, 0, histories if part == 0 else ())
+            first = (histories, marks) if part == 0 else ()
+            output = engine.process(parts[part], timeline, part, 0, *first)
+            found.append(msgspec.structs.replace(output, alerts=[], evaluations=[], costs=[], matches=[], keys=[]))
+        return found if self._concludes else []
 
     def _arrange(self, rows: TransactionBatch) -> TransactionBatch:
         """Sort rows by batch, and in arrival order within a batch."""

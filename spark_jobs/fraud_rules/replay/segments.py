@@ -10,7 +10,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.engine.conclusion import by_arrival, conclude
 from fraud_rules.model.offset_ranges import OffsetRanges
+from fraud_rules.model.output import AlertRecord, KeyGroupOutput, MarkUpdate
+from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import BatchWarmUp
 
@@ -54,6 +57,29 @@ class Segment:
     def ranges(self) -> OffsetRanges:
         """The offsets of the records."""
         return {partition: (self.starts[partition], int(ends[-1])) for partition, ends in self.ends.items()}
+
+    @property
+    def rules_end(self) -> int:
+        """The end of the rule log that the last batch read."""
+        return int(self.rules_ends[-1])
+
+    @property
+    def after(self) -> Segment:
+        """A segment of one batch after this one, which has read nothing."""
+        return Segment(
+            {partition: int(ends[-1]) for partition, ends in self.ends.items()},
+            {partition: ends[-1:] for partition, ends in self.ends.items()},
+            self.rules_ends[-1:],
+        )
+
+    def conclude(self, outputs: Sequence[KeyGroupOutput], timeline: RuleTimeline) -> list[MarkUpdate]:
+        """The marks that the rules that name rules have changed in all batches. `outputs` are those of all key groups,
+        one or more of each, and `timeline` the rule log that the last batch read."""
+        return conclude(outputs, timeline, self._order)[1]
+
+    def _order(self, alert: AlertRecord) -> tuple[int, ...]:
+        batch = np.searchsorted(self.ends[alert.partition], alert.offset, side="right")
+        return int(batch), *by_arrival(alert)
 
     @cached_property
     def part_of(self) -> Ints:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis.strategies import SearchStrategy
 
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.codec.transactions.raw import RawTransactions
@@ -18,6 +19,7 @@ from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.engine.warm_up import WarmHistory
 from fraud_rules.model.offset_ranges import share_of
+from fraud_rules.model.output import KeyGroupOutput, MarkUpdate
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import BatchWarmUp, request_at
@@ -28,7 +30,14 @@ from fraud_rules.replay.replay import Replay, batch_inputs, settings_of_recordin
 from fraud_rules.replay.segments import BatchEnd, Segment, segments_of
 from fraud_rules.replay.warm_up import histories_of
 from tests.support.conformance import load_schema
-from tests.support.streams.generated import START_MS, changing_documents, documents_of_every_order, warmed_documents
+from tests.support.streams.features import Features, with_features
+from tests.support.streams.generated import (
+    START_MS,
+    changing_documents,
+    documents,
+    documents_of_every_order,
+    warmed_documents,
+)
 from tests.support.streams.long import long_document
 from tests.support.streams.runs import drawn
 
@@ -84,7 +93,9 @@ def rebuilt_images(
     if known_from_ms is not None:
         first = next(i for i, cut in enumerate(cuts) if any(each.append_ms >= known_from_ms for each in cut.records))
         starts |= ends[first - 1].ends if first else {}
-    for segment in segments_of(ends[first:], starts, most_records):
+    marks: list[MarkUpdate] = []
+    segments = list(segments_of(ends[first:], starts, most_records))
+    for segment in [*segments, segments[-1].after]:
         evaluation = SegmentEvaluation(segment, timelines.__getitem__, STREAM_SCHEMA, settings, known_from_ms)
         mine = [
             each for each in records if segment.starts[each.partition] <= each.offset < segment.ends[each.partition][-1]
@@ -94,12 +105,16 @@ def rebuilt_images(
             for part, key_group, blob in evaluation.fan_out(decoded(task, settings)):
                 blobs.setdefault(key_group, {}).setdefault(part, []).append(blob)
         added = [histories[each.version] for each in segment.warm_ups]
-        for key_group in range(settings.key_groups) if added else list(blobs):
+        found: list[KeyGroupOutput] = []
+        for key_group in range(settings.key_groups) if added or marks else list(blobs):
             parts = blobs.setdefault(key_group, {})
-            if added:
+            if added or marks:
                 parts.setdefault(0, [])
             mine_added = [each[key_group] for each in added if key_group in each]
-            evaluation.evaluate(key_group, parts, logs[key_group], views, mine_added)
+            mine_marks = [each for each in marks if each.key_group == key_group]
+            found += evaluation.evaluate(key_group, parts, logs[key_group], views, mine_added, mine_marks)
+        marks = segment.conclude(found, timelines[segment.rules_end])
+    assert not marks
     return {key_group: image for key_group, log in enumerate(logs) if (image := log.image()) is not None}
 
 
@@ -151,10 +166,16 @@ def test_a_rebuild_adds_the_histories_of_warm_ups(seed: int, most_records: int) 
             assert outputs(rebuilt.evaluate(cut.records, cut.timeline, 0, warm)) == wanted
 
 
+NAMING = with_features(documents(), Features(conditions=True))
+
+
 @pytest.mark.parametrize("most_records", [1, 10_000])
+@pytest.mark.parametrize("strategy", [changing_documents(), NAMING], ids=["changing", "naming"])
 @pytest.mark.parametrize("seed", range(24))
-def test_a_rebuild_follows_rules_and_lists_that_change_within_a_batch(seed: int, most_records: int) -> None:
-    recording = Recording.of_document(drawn(seed, changing_documents()))
+def test_a_rebuild_follows_rules_and_lists_that_change_within_a_batch(
+    seed: int, strategy: SearchStrategy[dict[str, Any]], most_records: int
+) -> None:
+    recording = Recording.of_document(drawn(seed, strategy))
     settings = settings_of_recording(recording, DetectorSettings())
     cuts = list(batch_inputs(recording, STREAM_SCHEMA, settings))
     original = Replay(STREAM_SCHEMA, settings)

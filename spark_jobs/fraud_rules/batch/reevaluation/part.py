@@ -22,13 +22,12 @@ from fraud_rules.batch.reevaluation.report import LATENESS_EDGES_MS
 from fraud_rules.batch.reevaluation.warm_ups import AddedWarmUp, split_at
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import Day
-from fraud_rules.model.log_entry import LogEntry, UndecodedRule
+from fraud_rules.model.log_entry import LogEntry
 from fraud_rules.model.output import AlertRecord
-from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["DayWork", "PartAccount", "names_rules", "read_alerts", "run_part", "shares"]
+__all__ = ["DayWork", "PartAccount", "read_alerts", "run_part", "shares"]
 
 _SIZE = struct.Struct("<Q")
 _encode = msgspec.msgpack.Encoder().encode
@@ -77,12 +76,6 @@ def shares(key_groups: int, tasks: int) -> list[tuple[int, ...]]:
     """Distribute the key groups over tasks."""
     dealt = [tuple(range(first, key_groups, tasks)) for first in range(min(tasks, key_groups))]
     return [share for share in dealt if share]
-
-
-def names_rules(entries: Iterable[LogEntry]) -> bool:
-    """Whether a rule of the log names rules. To conclude these, a task needs the outcomes of all key groups."""
-    may_name = (each for each in entries if not isinstance(each.content, UndecodedRule) or each.content.may_name)
-    return any(isinstance(each.change, Rule) and each.change.named_rules for each in may_name)
 
 
 def run_part(work: DayWork, key_groups: Sequence[int]) -> Iterator[PartAccount | None]:

@@ -27,7 +27,7 @@ from fraud_rules.batch.reevaluation.compare import AlertVerdict
 from fraud_rules.batch.reevaluation.cuts import Cuts, mark_rejected
 from fraud_rules.batch.reevaluation.daystore import DayStore
 from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
-from fraud_rules.batch.reevaluation.part import DayWork, PartAccount, names_rules, read_alerts, shares
+from fraud_rules.batch.reevaluation.part import DayWork, PartAccount, read_alerts, shares
 from fraud_rules.batch.reevaluation.published import AlertView, archived_ids, check_versions, unknown_of
 from fraud_rules.batch.reevaluation.report import DayResult
 from fraud_rules.batch.reevaluation.summing import AlertDifference, DayAlerts
@@ -36,6 +36,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError, HistoryLost
 from fraud_rules.model.day import Day, days_between
 from fraud_rules.model.rule import Rule
+from fraud_rules.model.rule_names import names_rules
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms

@@ -102,7 +102,7 @@ def replace_state(
     versions = {delta.key_group: delta.version for delta in deltas}
     # The first batch looks for orphans after these ends, so it does not read the recomputed chunks again.
     state = new_position(job.kafka, job.settings).after(versions, {})
-    rebuilt = msgspec.structs.replace(marker, state=state, rebuild=order.order)
+    rebuilt = msgspec.structs.replace(marker, state=state, rebuild=order.order, marks=[])  # the state has the marks
     stale = [OutRecord(topic.topic, None, key, partition=partition) for partition, key in topic.stale_keys()]
     parts.writer.write([*stale, *state_records(deltas, topic), marker_record(rebuilt, job.settings)])
     return rebuilt

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import pyarrow as pa
 
 from fraud_rules.engine.fanout import EMPTY_BLOB
 from fraud_rules.errors import Reason
 from fraud_rules.model.offset_ranges import share_of
+from fraud_rules.model.output import KeyGroupOutput, MarkUpdate
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.replay.segments import Segment
 from fraud_rules.runtime.compression import compress, decompress
@@ -23,16 +25,18 @@ from fraud_rules.stream.worker.transactions import raw_transactions_in
 if TYPE_CHECKING:
     from fraud_rules.replay.rebuild import SegmentEvaluation
 
-__all__ = ["HEAD_SCHEMA", "PART_SCHEMA", "SegmentStages"]
+__all__ = ["HEAD_SCHEMA", "PART_SCHEMA", "SegmentStages", "unpack_outputs"]
 
 PART_SCHEMA: Final = "key_group int, part int, blob binary"
 """Rows between the two stages. `part`: see `replay.segments`."""
 
-HEAD_SCHEMA: Final = "key_group int, head binary"
-"""Rows for the driver: the new heads of the changed key groups."""
+HEAD_SCHEMA: Final = "key_group int, head binary, outputs binary"
+"""Rows for the driver: the new heads of the changed key groups, and the packed outputs for `Segment.conclude`."""
 
 _PARTS = pa.schema([("key_group", pa.int32()), ("part", pa.int32()), ("blob", pa.binary())])
-_HEADS = pa.schema([("key_group", pa.int32()), ("head", pa.binary())])
+_HEADS = pa.schema([("key_group", pa.int32()), ("head", pa.binary()), ("outputs", pa.binary())])
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(list[KeyGroupOutput]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,8 @@ class SegmentStages:
     """Run in the workers.
 
     `tasks` is the number of tasks of each stage. `rejected` has the rejected records of the rule log, `heads` the head
-    of each key group before the segment, and `state_ends` the end of each partition of the topic `detector-state`
-    before the rebuild. `known_from_ms`: see `History`.
+    of each key group before the segment, `marks` those that the segment before has changed, and `state_ends` the end of
+    each partition of the topic `detector-state` before the rebuild. `known_from_ms`: see `History`.
     """
 
     context: WorkerContext
@@ -49,6 +53,7 @@ class SegmentStages:
     segment: Segment
     rejected: Mapping[int, Sequence[Reason]]
     heads: Mapping[int, bytes]
+    marks: Sequence[MarkUpdate]
     state_ends: Sequence[int]
     known_from_ms: int | None
 
@@ -75,10 +80,11 @@ class SegmentStages:
             yield pa.RecordBatch.from_arrays([pa.array(each) for each in zip(*rows, strict=True)], schema=_PARTS)
 
     def visits(self) -> list[tuple[int, int, bytes]]:
-        """A row of `PART_SCHEMA` without transactions for each key group, if warm-ups join the segment."""
-        if not self.segment.warm_ups:
-            return []
-        return [(group, 0, compress(EMPTY_BLOB)) for group in range(self.context.settings.key_groups)]
+        """A row of `PART_SCHEMA` without transactions for each key group with changed marks, and for all key groups if
+        warm-ups join the segment."""
+        every = range(self.context.settings.key_groups) if self.segment.warm_ups else ()
+        visited = {*every, *(each.key_group for each in self.marks)}
+        return [(key_group, 0, compress(EMPTY_BLOB)) for key_group in sorted(visited)]
 
     def evaluate(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows in: see `PART_SCHEMA`. Rows out: see `HEAD_SCHEMA`."""
@@ -90,18 +96,19 @@ class SegmentStages:
                 blobs.setdefault(key_group, {}).setdefault(part, []).append(decompress(blob))
         if not blobs:
             return
-        evaluation, heads = self._evaluation(), dict[int, bytes]()
+        evaluation, rows = self._evaluation(), list[tuple[int, bytes, bytes]]()
         for key_group, own in sorted(blobs.items()):
             log = self._log(key_group)
             histories = [self.context.recorded_history(warm_up, key_group) for warm_up in self.segment.warm_ups]
-            evaluation.evaluate(key_group, own, log, self.context.views(), histories)
+            marks = [each for each in self.marks if each.key_group == key_group]
+            outputs = evaluation.evaluate(key_group, own, log, self.context.views(), histories, marks)
             log.send()
             head = log.head()
             if head is not None:
-                heads[key_group] = head
+                rows.append((key_group, head, compress(_encode(outputs))))
         self.context.state_topic.flush_chunks()
-        columns = [pa.array(list(heads), pa.int32()), pa.array(list(heads.values()), pa.binary())]
-        yield pa.RecordBatch.from_arrays(columns, schema=_HEADS)
+        if rows:
+            yield pa.RecordBatch.from_arrays([pa.array(each) for each in zip(*rows, strict=True)], schema=_HEADS)
 
     def _log(self, key_group: int) -> RebuildLog:
         context, head = self.context, self.heads.get(key_group)
@@ -115,3 +122,8 @@ class SegmentStages:
         log, context = self.context.rule_log(), self.context
         timeline_of = cache(lambda rules_end: log.up_to(rules_end, self.rejected))
         return SegmentEvaluation(self.segment, timeline_of, context.schema, context.settings, self.known_from_ms)
+
+
+def unpack_outputs(packed: bytes) -> list[KeyGroupOutput]:
+    """The outputs in a row of `HEAD_SCHEMA`."""
+    return _decode(decompress(packed))
