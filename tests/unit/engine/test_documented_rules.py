@@ -121,6 +121,15 @@ STREAMS = {
         [Pay(0, "2000", to=2), Pay(60, "2000", to=3), Pay(120, "1000", to=4)],
         [Pay(0, "3000", to=2), Pay(60, "2000", to=3), Pay(120, "1000", to=4), Pay(HOUR, "1000", to=2)],
     ),
+    127: Streams(
+        [Pay(0, "3000"), *(Pay(60 * to, "10", to=to) for to in (11, 12, 13))],
+        [Pay(0, "4000"), Pay(60, "900", to=11), Pay(2 * HOUR, "1000", kind="CSH")],
+    ),
+    128: Streams(every(DAY, 3), [*every(DAY, 2), Pay(3 * DAY, to=11)]),
+    129: Streams(
+        [*every(HOUR, 3, amount="2000"), Pay(4 * HOUR, "4000", to=11)],
+        [*every(HOUR, 3, amount="2000"), Pay(4 * HOUR, "4000")],
+    ),
     140: Streams(
         [Pay(HOUR, "200"), Pay(2 * HOUR, "50.01")],
         [Pay(0, "200"), Pay(HOUR, "250"), Pay(2 * HOUR, "5000", payer=2)],
@@ -201,7 +210,9 @@ def document(rule_id: int, stream: Sequence[Pay]) -> dict[str, Any]:
         for name, (value_type, entries) in MAPS.items()
         for members in [{"valueType": value_type, "entries": entries}]
     ]
-    steps.append({"at": START_MS, "rule": RULES[rule_id]})
+    named = [RULES[each["ruleId"]] for each in RULES[rule_id].get("conditions", []) if "ruleId" in each]
+    # A signal never alerts, so its own streams are those of an active rule.
+    steps += [{"at": START_MS, "rule": rule} for rule in (*named, {**RULES[rule_id], "ruleState": "ACTIVE"})]
     for number, pay in enumerate(stream):
         at_ms = START_MS + int(pay.at_s * 1_000)
         members = {"payeeId": pay.payer, "beneficiaryId": pay.to, "paymentAmount": pay.amount, "paymentType": pay.kind}
@@ -212,7 +223,7 @@ def document(rule_id: int, stream: Sequence[Pay]) -> dict[str, Any]:
 
 
 def test_the_page_has_all_rules() -> None:
-    assert list(RULES) == [*range(101, 127), *range(140, 153)] == list(STREAMS)
+    assert list(RULES) == [*range(101, 130), *range(140, 153)] == list(STREAMS)
 
 
 @pytest.mark.parametrize("rule_id", RULES, ids=lambda rule_id: RULES[rule_id]["name"])
