@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
 from fraud_rules.codec.rules.apply import RulesRejected, ValidatedRecord
 from fraud_rules.codec.rules.codec import encode_document
-from fraud_rules.model.rule import Rule
+from fraud_rules.model.rule import Rule, RuleDeletion
 from fraud_rules.model.rule_fold import RuleInForce
+from fraud_rules.model.rule_names import in_writing_order
 from fraud_rules.model.ruleset import RuleSet
 from fraud_rules.model.value_list import CollectionName
 
@@ -39,8 +40,8 @@ class SeedEffect(StrEnum):
 class SeedChange:
     """The change of one rule, list or map. There are no `records` if there is nothing to write; `key` is their key.
     `details` names the differences. `approvers` are the users who may approve: None if no approval is needed, empty for
-    every approver of rules. `collections` has the changed list or map, or those that the rule names in the file or in
-    the log.
+    every approver of rules. `names` has the changed rule, list or map, and those that the rule names in the file or in
+    the log. `rule` is the change of a rule.
     """
 
     subject: str
@@ -49,24 +50,31 @@ class SeedChange:
     key: bytes = b""
     records: tuple[bytes, ...] = ()
     approvers: tuple[str, ...] | None = None
-    collections: frozenset[CollectionName] = frozenset()
+    names: frozenset[CollectionName | int] = frozenset()
+    rule: Rule | RuleDeletion | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SeedPlan:
-    """The changes of all rules, lists and maps of the files and the log: lists and maps by name, then rules by id."""
+    """The changes of all rules, lists and maps of the files and the log: lists and maps by name, then rules by id.
+
+    `naming` has the names of the rules in force.
+    """
 
     changes: tuple[SeedChange, ...]
     collections: tuple[SeedChange, ...] = ()
+    naming: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def to_write(self) -> Sequence[SeedChange]:
         """The changes that write records, in their order: a list or map comes before the rules that name it, and
-        its deletion after them.
+        its deletion after them. For the order of rules, see `in_writing_order`.
         """
         gone = [change for change in self.collections if change.effect is SeedEffect.DELETE]
         kept = [change for change in self.collections if change.effect is not SeedEffect.DELETE]
-        return [change for change in (*kept, *self.changes, *gone) if change.effect.writes]
+        rules = [change for change in self.changes if change.effect.writes]
+        ordered = in_writing_order(rules, lambda each: each.rule, self.naming)
+        return [change for change in (*kept, *ordered, *gone) if change.effect.writes]
 
     @property
     def records(self) -> Sequence[tuple[bytes, bytes]]:
@@ -95,19 +103,19 @@ class SeedPlan:
         return {part.digest: part for part in self._parts() if part.to_approve}
 
     def _parts(self) -> Sequence[SeedPlan]:
-        """The written changes, divided where no list or map connects them."""
-        groups: list[tuple[set[CollectionName], list[SeedChange]]] = []
+        """The written changes, divided where no list, map or rule connects them."""
+        groups: list[tuple[set[CollectionName | int], list[SeedChange]]] = []
         for change in self.to_write:
-            joined = [group for group in groups if change.collections & group[0]]
+            joined = [group for group in groups if change.names & group[0]]
             groups = [group for group in groups if group not in joined]
-            names = set(change.collections).union(*(group[0] for group in joined))
+            names = set(change.names).union(*(group[0] for group in joined))
             groups.append((names, [each for group in joined for each in group[1]] + [change]))
         return [self._only({change.subject for change in group}) for _, group in groups]
 
     def _only(self, subjects: Container[str]) -> SeedPlan:
         """The plan for these rules, lists and maps only."""
         chosen = [[each for each in part if each.subject in subjects] for part in (self.changes, self.collections)]
-        return SeedPlan(*map(tuple, chosen))
+        return SeedPlan(*map(tuple, chosen), naming=self.naming)
 
     @property
     def digest(self) -> str:
@@ -129,7 +137,7 @@ def seed_plan(validated: Sequence[ValidatedRecord], in_force: RuleSet) -> SeedPl
     changes |= {
         known.rule.rule_id: _deletion(known.rule) for known in gone if known.rule.document.get("source") == SEED
     }
-    return SeedPlan(tuple(changes[rule_id] for rule_id in sorted(changes)))
+    return SeedPlan(tuple(changes[rule_id] for rule_id in sorted(changes)), naming=in_force.naming)
 
 
 def _rules(validated: Sequence[ValidatedRecord]) -> dict[int, Rule]:
@@ -156,16 +164,21 @@ def _of_file(rule: Rule, in_force: RuleInForce | None) -> SeedChange:
         return SeedChange(subject, SeedEffect.UNCHANGED, "")
     effect = SeedEffect.CHANGE if known else SeedEffect.CREATE
     details = _differences(known, declared) if known else str(declared.get("name", ""))
-    names = rule.collections if in_force is None else rule.collections | in_force.rule.collections
+    names = _names(rule) if in_force is None else _names(rule) | _names(in_force.rule)
     records, approvers = (encode_document(declared),), approvers_of(declared, known)
-    return SeedChange(subject, effect, details, _key(rule.rule_id), records, approvers, names)
+    return SeedChange(subject, effect, details, _key(rule.rule_id), records, approvers, names, rule)
 
 
 def _deletion(rule: Rule) -> SeedChange:
     record = encode_document({"ruleId": rule.rule_id, "ruleState": "DELETE", "source": SEED})
     name, approvers = str(rule.document.get("name", "")), approvers_of(rule.document)
-    names, key = rule.collections, _key(rule.rule_id)
-    return SeedChange(f"rule {rule.rule_id}", SeedEffect.DELETE, name, key, (record,), approvers, names)
+    names, key, change = _names(rule), _key(rule.rule_id), RuleDeletion(rule.rule_id)
+    return SeedChange(f"rule {rule.rule_id}", SeedEffect.DELETE, name, key, (record,), approvers, names, change)
+
+
+def _names(rule: Rule) -> frozenset[CollectionName | int]:
+    """The rule, and the rules, lists and maps that it names."""
+    return frozenset({rule.rule_id, *rule.named_rules, *rule.collections})
 
 
 def _key(rule_id: int) -> bytes:

@@ -7,13 +7,17 @@ themselves. So names have no circles, and a name always has a rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
+from typing import TypeVar
 
 from fraud_rules.errors import Reason
 from fraud_rules.model.log_entry import LogEntry, UndecodedRule
-from fraud_rules.model.rule import NamedRule, Rule
+from fraud_rules.model.rule import LogChange, NamedRule, Rule, RuleDeletion
 from fraud_rules.model.rule_fold import RuleSet
 
-__all__ = ["NamesInForce", "deletion_faults", "names_rules", "naming_faults"]
+__all__ = ["NamesInForce", "deletion_faults", "in_writing_order", "names_rules", "naming_faults"]
+
+T = TypeVar("T")
 
 _SHOWN = 20  # rules in a message
 
@@ -97,6 +101,47 @@ def deletion_faults(rule_id: int, naming: Mapping[int, tuple[int, ...]]) -> list
     """The reasons why a rule cannot be deleted."""
     users = _users(rule_id, naming)
     return [Reason("ruleId", f"cannot delete the rule: {users} it")] if users else []
+
+
+def in_writing_order(
+    items: Iterable[T], change_of: Callable[[T], LogChange | None], naming: Mapping[int, tuple[int, ...]]
+) -> list[T]:
+    """Sort items that are written together, so that the log accepts them: a rule follows the rules that it names. The
+    deletion of a rule, and a version of it that names rules, follow the changes of the rules that have named it.
+
+    `naming` has the names of the rules in force before. No rule is moved across an item of another kind, or across
+    another change of a rule between them.
+    """
+    found: list[T] = []
+    run: dict[int, tuple[int, T]] = {}
+    is_named = {rule_id for names in naming.values() for rule_id in names}
+
+    def end_run() -> None:
+        found.extend(item for _, item in sorted(run.values(), key=itemgetter(0)))
+        run.clear()
+
+    for item in items:
+        change = change_of(item)
+        if not isinstance(change, Rule | RuleDeletion):
+            end_run()
+            found.append(item)
+            continue
+        if change.rule_id in run:
+            end_run()
+        run[change.rule_id] = _rank(change, change.rule_id in naming, change.rule_id in is_named), item
+    end_run()
+    return found
+
+
+def _rank(change: Rule | RuleDeletion, names_before: bool, is_named: bool) -> int:
+    """The place of a change among changes of other rules. `names_before`: the rule in force names rules. `is_named`: a
+    rule in force names it.
+    """
+    if isinstance(change, RuleDeletion):
+        return 3 if is_named else 0
+    if not change.named_rules:
+        return 0
+    return 1 if names_before else 2
 
 
 def _users(rule_id: int, naming: Mapping[int, tuple[int, ...]]) -> str:

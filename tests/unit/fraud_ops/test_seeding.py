@@ -211,5 +211,17 @@ def test_a_rule_that_no_longer_names_a_list_waits_with_its_deletion(schema: Tran
     assert not plan.at_once.to_write
 
 
+def naming(rule_id: int, *named: int, **members: Any) -> Document:
+    return rule(rule_id, conditions=[{"ruleId": each} for each in named], source="seed", **members)
+
+
+def test_a_rule_is_written_after_those_that_it_names_and_deleted_before_them(schema: TransactionSchema) -> None:
+    files = in_files(schema, naming(1, 4), rule(4), rule(5, approve=True), naming(6, 5))
+    plan = seed_plan(files, in_log(schema, rule(2, source="seed"), naming(3, 2)))
+    assert subjects(plan) == ["rule 3", "rule 4", "rule 5", "rule 1", "rule 6", "rule 2"]
+    assert subjects(plan.at_once) == ["rule 3", "rule 4", "rule 1", "rule 2"]
+    assert [subjects(part) for part in plan.requests.values()] == [["rule 5", "rule 6"]]
+
+
 def subjects(plan: SeedPlan) -> list[str]:
     return [each.subject for each in plan.to_write]

@@ -9,6 +9,7 @@ import pytest
 
 from fraud_rules.codec.rules.lazy import EntryReader
 from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.rule_names import in_writing_order
 from fraud_rules.model.ruleset import RuleTimeline
 from tests.support.conformance import load_schema
 
@@ -66,6 +67,32 @@ def test_the_last_record_does_not_fit_the_log(records: list[dict[str, Any]], rea
 )
 def test_all_records_fit_the_log(records: list[dict[str, Any]]) -> None:
     assert not [entry.reasons for entry in timeline(records).entries if entry.reasons]
+
+
+DELETED_2 = {"ruleId": 2, "ruleState": "DELETE"}
+
+
+@pytest.mark.parametrize(
+    ("before", "together", "order"),
+    [
+        ([], [rule(1, 3), rule(2, 3), rule(3)], [2, 0, 1]),
+        ([rule(1), rule(2, 1)], [DELETED, DELETED_2], [1, 0]),
+        ([rule(1), rule(2, 1)], [DELETED, rule(2)], [1, 0]),
+        ([rule(1), rule(2, 1)], [DELETED, rule(2, 3), rule(3)], [2, 1, 0]),
+        ([rule(1), rule(2, 1)], [rule(1, 3), rule(2, 3), rule(3)], [2, 1, 0]),
+        ([rule(1), rule(2, 1)], [rule(1, 2), rule(2)], [1, 0]),
+        ([rule(1), rule(2, 1)], [rule(1, 3), DELETED_2, rule(3)], [1, 2, 0]),
+        ([], [rule(1, 3), rule(3), ALL_DELETED, rule(1, 3), rule(3)], [1, 0, 2, 4, 3]),
+        ([], [rule(1, 3), rule(3), rule(3), rule(1)], [1, 0, 2, 3]),
+    ],
+)
+def test_changes_that_are_written_together_fit_the_log_in_writing_order(
+    before: list[dict[str, Any]], together: list[dict[str, Any]], order: list[int]
+) -> None:
+    log, changes = timeline(before), [READER.read(0, 0, json.dumps(each).encode()).change for each in together]
+    placed = in_writing_order(enumerate(changes), lambda each: each[1], log.latest.naming)
+    assert [place for place, _ in placed] == order
+    assert not [entry.reasons for entry in timeline([*before, *(together[i] for i in order)]).entries if entry.reasons]
 
 
 def test_a_rule_in_force_says_whether_another_one_names_it() -> None:

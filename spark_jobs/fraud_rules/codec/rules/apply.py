@@ -15,6 +15,7 @@ from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.errors import FraudError, InputInvalid, Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion
+from fraud_rules.model.rule_names import in_writing_order
 from fraud_rules.model.ruleset import RuleSet, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.value_list import ListChange
@@ -90,7 +91,8 @@ def validate_files(paths: Iterable[Path], schema: TransactionSchema, limits: Rul
 
 
 def plan_records(validated: Sequence[ValidatedRecord], in_force: RuleSet, source: str | None) -> list[PlannedRecord]:
-    """Plan the records to write. A rule that is in force with the same content is not written again.
+    """Plan the records to write, in the order in which the log accepts them (see `in_writing_order`). A rule that is in
+    force with the same content is not written again.
 
     Each record gets `source`; None keeps the record's own source, or else uses `cli`. Raises RulesRejected if any
     record was rejected.
@@ -101,7 +103,8 @@ def plan_records(validated: Sequence[ValidatedRecord], in_force: RuleSet, source
     documents: dict[int, Mapping[str, object]] = {
         rule_id: known.rule.document for rule_id, known in in_force.rules.items()
     }
-    return [_planned(each.where, each.change, documents, source) for each in validated if each.change is not None]
+    ordered = in_writing_order(validated, lambda each: each.change, in_force.naming)
+    return [_planned(each.where, each.change, documents, source) for each in ordered if each.change is not None]
 
 
 def log_faults(
