@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from fraud_control.domain.lifecycle import StateName
-from fraud_control.domain.read_models import Approval, EpochMs, ImportEffect, ProblemReason, ReadModel
+from fraud_control.domain.read_models import Approval, EpochMs, ImportEffect, ProblemReason, ReadModel, RuleUse
 from fraud_rules.model.collection_history import CollectionType
 from fraud_rules.model.value_list import ListOperation, ListType
 from fraud_rules.model.value_map import MapValueType
@@ -18,7 +17,6 @@ __all__ = [
     "CollectionImportResult",
     "CollectionInput",
     "CollectionRevision",
-    "CollectionUse",
     "ListedValue",
     "MapEntry",
     "StoredCollection",
@@ -44,14 +42,6 @@ class CollectionInput:
     entries: tuple[tuple[str, str], ...] = ()
 
 
-class CollectionUse(ReadModel):
-    """A rule that names a list or map."""
-
-    rule_id: int
-    name: str | None
-    state: StateName
-
-
 class StoredCollection(ReadModel):
     """A list or map in the store, with all its changes.
 
@@ -66,7 +56,7 @@ class StoredCollection(ReadModel):
     updated_at_ms: EpochMs = Field(serialization_alias="updatedAt")
     updated_by: str
     published: bool = Field(description="False only while the newest change waits for the rule log.")
-    rules: list[CollectionUse] = Field(description="The rules that name it, drafts too.")
+    rules: list[RuleUse] = Field(description="The rules that name it, drafts too.")
     expiring: int = Field(description="The number of values that expire.")
     next_expiry_ms: EpochMs | None = Field(serialization_alias="nextExpiry")
     log_version: int | None = Field(exclude=True)

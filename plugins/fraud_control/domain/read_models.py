@@ -6,7 +6,7 @@ numbers in documents are `int` or `Decimal`. In JSON, members are in camelCase a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypeVar
@@ -52,6 +52,7 @@ __all__ = [
     "Revision",
     "RuleChanged",
     "RuleInput",
+    "RuleUse",
     "RuleWithForms",
     "SampleValue",
     "ShadowFigures",
@@ -203,11 +204,20 @@ class StoredRule(ReadModel):
     pending: Approval | None = Field(exclude=True)
 
 
+class RuleUse(ReadModel):
+    """A rule that names a list, a map or a rule, or that a rule names."""
+
+    rule_id: int
+    name: str | None
+    state: StateName
+
+
 @dataclass(frozen=True, slots=True)
 class RuleWithForms:
     """A rule with its text forms. `text` is None if the one-line form cannot express the rule; `says` describes the
     rule in words. `author` wrote the document; another user may have moved the rule since. `cpu_ns` is the estimated
     CPU time that the rule needs for each transaction beside its grouping, None if this version cannot read it.
+    `named` are the rules that it names, and `named_by` those that name it, drafts too.
     """
 
     row: StoredRule
@@ -217,6 +227,8 @@ class RuleWithForms:
     author: str
     next_states: tuple[StateName, ...]
     cpu_ns: int | None
+    named: Sequence[RuleUse]
+    named_by: Sequence[RuleUse]
 
 
 class Validation(ReadModel):
@@ -333,7 +345,7 @@ class Snooze(ReadModel):
 
 
 class Evidence(ReadModel):
-    """The transactions of an alert's key and window that pass the rule's filter, oldest first."""
+    """The transactions of an alert's key that the rule's aggregate or one of its conditions counts, oldest first."""
 
     transactions: list[dict[str, Any]]
     count: int

@@ -19,6 +19,7 @@ from fraud_control.service.collections.in_work import CollectionsInWork
 from fraud_control.service.collections.values import CollectionContents
 from fraud_control.service.items.heads import in_use
 from fraud_control.service.rules.approved_content import SeedContents, no_seeds
+from fraud_control.service.rules.naming import NamesInWork
 from fraud_control.settings import ControlPlaneSettings
 from fraud_control.store.models import AuditEntry, ItemHead, OutboxRow
 
@@ -45,6 +46,7 @@ class UnitOfWork:
     requested_parts: frozenset[str] | None = None
     program: str | None = None
     collections: CollectionsInWork = field(init=False)
+    names: NamesInWork = field(init=False)
     _chain: AuditChain = field(init=False)
     _outbox: tuple[int, int] | None = field(init=False, default=None)
     _in_use: int | None = field(init=False, default=None)
@@ -53,6 +55,7 @@ class UnitOfWork:
     def __post_init__(self) -> None:
         self._chain = AuditChain(self.session)
         self.collections = CollectionsInWork(self.session, self.contents)
+        self.names = NamesInWork(self.session, self.reader)
 
     def head(self, item: ItemName) -> ItemHead | None:
         """The head of an item, which may be deleted; None for an item that never existed. It is read only once: the
@@ -137,6 +140,7 @@ class UnitOfWork:
             self._chain.end, self._outbox, self._in_use, reported = before
             del self.changed[reported:]
             self.collections.forget()
+            self.names.forget()
             self._heads.clear()
             self.requested_parts = None
             raise

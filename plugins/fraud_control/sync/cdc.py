@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
@@ -42,7 +43,8 @@ from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.kafka.reader import Record
-from fraud_rules.model.rule import Control, Rule, RuleDeletion
+from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion
+from fraud_rules.model.rule_names import in_writing_order
 
 __all__ = ["NAME", "SOURCE", "cdc_intake", "members_of"]
 
@@ -84,7 +86,7 @@ def cdc_intake(
     report: Callable[[RuleChanged], None] = lambda changed: None,
 ) -> TopicConsumer:
     """Create the consumer that applies the table's topic to the store. `report` gets the changes after the commit."""
-    return TopicConsumer(store, ConsumedTopic(kafka, topic, NAME), apply_record, report, apply_records)
+    return TopicConsumer(store, ConsumedTopic(kafka, topic, NAME), apply_record, report, apply_records, in_rule_order)
 
 
 def members_of(value: bytes) -> Mapping[str, Any] | None:
@@ -148,13 +150,34 @@ def apply_records(work: UnitOfWork, records: Sequence[Record]) -> None:
                 _apply_rule_row(work, record)
 
 
-def _apply_rule_row(work: UnitOfWork, record: Record) -> None:
+def in_rule_order(work: UnitOfWork, records: Sequence[Record]) -> Sequence[Record]:
+    """Records that were read together, in the order in which the rule log accepts their rules."""
+    naming = work.names.by_rule(StateName.ACTIVE)
+    if not naming and not any(b"conditions" in (record.value or b"") for record in records):
+        return records
+    return in_writing_order(records, partial(_readable_change, work), naming)
+
+
+def _readable_change(work: UnitOfWork, record: Record) -> RuleChange | None:
+    """The change of a rule in a record; None if there is none, or if the record is rejected later."""
+    try:
+        return None if _collection_row(record) is not None else _rule_change(work, record)
+    except (RuleRejected, *UNDECODABLE):
+        return None
+
+
+def _rule_change(work: UnitOfWork, record: Record) -> RuleChange | None:
     # Debezium writes a tombstone after a deletion, for the compaction of the topic.
     members = None if record.value is None else members_of(record.value)
     if members is None:
-        return
+        return None
     members = {**_with_unchanged(work, members), "source": SOURCE}
-    match parse_rule_document(members, work.reader.schema, work.reader.limits):
+    change = parse_rule_document(members, work.reader.schema, work.reader.limits)
+    return change if isinstance(change, Rule | RuleDeletion | Control) else None
+
+
+def _apply_rule_row(work: UnitOfWork, record: Record) -> None:
+    match _rule_change(work, record):
         case Rule() as rule:
             _save_rule(work, record, rule)
         case RuleDeletion(rule_id):
@@ -177,6 +200,7 @@ def _save_rule(work: UnitOfWork, record: Record, rule: Rule) -> None:
     state, document = StateName(rule.state.value), encode_document(rule.document).decode()
     if head is not None and head.state == state.value and same(head.document, document):
         return
+    work.names.check(rule, state)
     save(work, rules, head, _revision(record, RuleContent(rule.rule_id, state, document)))
 
 
@@ -185,6 +209,7 @@ def _delete_rule(work: UnitOfWork, record: Record, rule_id: int) -> None:
     if head is None or head.deleted:
         return
     _check_source(head, rule_id)
+    work.names.check_state(rule_id, StateName.DELETE, head.document)
     save(work, rules, head, _revision(record, RuleContent(rule_id, StateName.DELETE, head.document)))
 
 

@@ -99,15 +99,17 @@ class TopicConsumer:
         apply_record: Callable[[UnitOfWork, Record], None],
         report: Callable[[RuleChanged], None] = lambda changed: None,
         apply_together: Callable[[UnitOfWork, Sequence[Record]], None] | None = None,
+        arrange: Callable[[UnitOfWork, Sequence[Record]], Sequence[Record]] = lambda work, records: records,
     ) -> None:
         """`report` gets the events of the changes after the commit. `apply_together` applies several records like
-        `apply_record`, but with fewer changes."""
+        `apply_record`, but with fewer changes. `arrange` sorts records that are applied in one transaction."""
         self._store = store
         self._database = store.database
         self._source = source
         self._apply_record = apply_record
         self._apply_together = apply_together or self._apply_each
         self._report = report
+        self._arrange = arrange
         self._attempts = RepeatedWork(source.name)
 
     @property
@@ -230,7 +232,7 @@ class TopicConsumer:
                 row = PositionRow(name=self._source.name, offset=0, topic_id=topic_id)
                 work.session.add(row)
             position = row.offset
-            self._apply_all(work, [record for record in records if record.offset >= position])
+            self._apply_all(work, self._arrange(work, [each for each in records if each.offset >= position]))
             row.offset = max(position, end)
 
     def _apply_all(self, work: UnitOfWork, records: Sequence[Record]) -> None:

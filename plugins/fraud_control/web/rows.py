@@ -37,6 +37,8 @@ def detail(plane: ControlPlane, found: read_models.RuleWithForms, status: int = 
         cpu_ns=found.cpu_ns,
         grouping_cpu_ns=GROUPING_NS,
         measured_cpu_ns=plane.memory.rule_cpu_ns(found.row.log_version),
+        named=list(found.named),
+        named_by=list(found.named_by),
     )
     return answer(schema, status, {"ETag": f'"{found.row.revision}"'})
 

@@ -16,7 +16,6 @@ from fraud_control.domain.collection_models import (
     CollectionDiff,
     CollectionInput,
     CollectionRevision,
-    CollectionUse,
     ListedValue,
     MapEntry,
     StoredCollection,
@@ -25,7 +24,7 @@ from fraud_control.domain.collection_models import (
 )
 from fraud_control.domain.errors import Invalid, NotFound
 from fraud_control.domain.item import LIST, ItemName
-from fraud_control.domain.read_models import Approval, Page
+from fraud_control.domain.read_models import Approval, Page, RuleUse
 from fraud_control.domain.rule_input import SOURCE
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.collections.expiries import expiries_of, expiry_counts
@@ -197,7 +196,7 @@ def export_all(work: UnitOfWork, kind: str, form: RuleFormat) -> str:
 
 def _row(
     head: ItemHead,
-    uses: Sequence[CollectionUse],
+    uses: Sequence[RuleUse],
     expiries: Mapping[str, tuple[int, int]],
     requests: Mapping[int | None, Approval],
 ) -> StoredCollection:

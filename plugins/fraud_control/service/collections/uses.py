@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from fraud_control.domain.collection_models import CollectionUse
 from fraud_control.domain.collection_types import item_of
 from fraud_control.domain.errors import Invalid
 from fraud_control.domain.item import RULE, ItemName
 from fraud_control.domain.lifecycle import StateName
+from fraud_control.domain.read_models import RuleUse
 from fraud_control.domain.rule_input import RuleReader
 from fraud_control.service.collections.summary import type_of
 from fraud_control.service.items.heads import in_use
@@ -22,16 +22,33 @@ from fraud_rules.model.collection_history import CollectionChange, CollectionTyp
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.value_list import ListOperation
 
-__all__ = ["check_collections", "in_force", "named_collections", "strongest_state", "uses_by_name", "uses_of"]
+__all__ = [
+    "NamesInRule",
+    "check_collections",
+    "in_force",
+    "named_collections",
+    "names_in",
+    "strongest_state",
+    "uses_by_name",
+    "uses_of",
+]
 
 _PARSED: Final = 20_000
 """The rules whose names stay in memory: twice the rules of a large store. Parsing 5,000 takes about a second."""
 _STRONGEST_FIRST = (StateName.ACTIVE, StateName.SIGNAL, StateName.PAUSE, StateName.SHADOW)
 
 
-def uses_by_name(session: Session, reader: RuleReader, kind: str) -> Mapping[str, Sequence[CollectionUse]]:
+class NamesInRule(NamedTuple):
+    """The name of a rule, and the lists, the maps and the rules that it names."""
+
+    own: str | None
+    collections: Collection[ItemName]
+    rules: tuple[int, ...]
+
+
+def uses_by_name(session: Session, reader: RuleReader, kind: str) -> Mapping[str, Sequence[RuleUse]]:
     """The rules that name a list or map of this kind, drafts too, by its name."""
-    found: dict[str, list[CollectionUse]] = {}
+    found: dict[str, list[RuleUse]] = {}
     for use, items in _uses(session, reader, kind):
         for item in items:
             if item.kind == kind:
@@ -39,7 +56,7 @@ def uses_by_name(session: Session, reader: RuleReader, kind: str) -> Mapping[str
     return found
 
 
-def uses_of(session: Session, reader: RuleReader, item: ItemName) -> Sequence[CollectionUse]:
+def uses_of(session: Session, reader: RuleReader, item: ItemName) -> Sequence[RuleUse]:
     """The rules that name this list or map, drafts too."""
     return [use for use, items in _uses(session, reader, item.key) if item in items]
 
@@ -60,7 +77,7 @@ def in_force(
     return [use.rule_id for use in uses_of(session, reader, item_of(change)) if use.state.in_log]
 
 
-def strongest_state(uses: Sequence[CollectionUse]) -> StateName:
+def strongest_state(uses: Sequence[RuleUse]) -> StateName:
     """The state of the rules that decides who may change their list or map. One without rules counts as a draft."""
     states = {use.state for use in uses}
     return next((state for state in _STRONGEST_FIRST if state in states), StateName.DRAFT)
@@ -77,24 +94,24 @@ def _named(rule: Rule | None) -> frozenset[ItemName]:
     return frozenset(() if rule is None else map(ItemName.of_collection, rule.collections))
 
 
-def _uses(session: Session, reader: RuleReader, text: str) -> Iterator[tuple[CollectionUse, Collection[ItemName]]]:
+def _uses(session: Session, reader: RuleReader, text: str) -> Iterator[tuple[RuleUse, Collection[ItemName]]]:
     """The rules that name lists or maps and whose documents have a text, in any case, with their lists and maps."""
     rules = select(ItemHead.item_key, ItemHead.state, ItemHead.document).where(
         in_use(RULE), ItemHead.document.icontains(text, autoescape=True)
     )
     for key, state, document in session.execute(rules.order_by(ItemHead.number)):
-        name, items = _parsed(reader, document)
-        if items:
-            yield CollectionUse(rule_id=int(key), name=name, state=StateName(state)), items
+        found = names_in(reader, document)
+        if found.collections:
+            yield RuleUse(rule_id=int(key), name=found.own, state=StateName(state)), found.collections
 
 
 @lru_cache(maxsize=_PARSED)
-def _parsed(reader: RuleReader, document: str) -> tuple[str | None, Collection[ItemName]]:
-    """The name of a rule, and its lists and maps. The key is the text itself, so it does not matter which server
-    changed the rule, and whether the change was committed.
+def names_in(reader: RuleReader, document: str) -> NamesInRule:
+    """The names in a stored rule. The key is the text itself, so it does not matter which server changed the rule, and
+    whether the change was committed.
     """
     rule = reader.read_stored(document)
     if rule is None:
-        return None, ()
+        return NamesInRule(None, (), ())
     name = rule.document.get("name")
-    return name if isinstance(name, str) else None, _named(rule)
+    return NamesInRule(name if isinstance(name, str) else None, _named(rule), rule.named_rules)

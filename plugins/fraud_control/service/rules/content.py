@@ -99,6 +99,7 @@ def apply(
     """Save the document and the revision."""
     content, place = new.content, sent[0][1] if sent else Place()
     work.count_transition(StateName(head.state), content.state)
+    work.names.saved(content.rule_id, content.state, content.document)
     head.state, head.document, head.author = content.state.value, content.document, new.content_author
     head.search = _search_text(content.rule_id, content.document)
     head.outbox_seq, head.log_version = place
@@ -109,7 +110,9 @@ def apply(
 
 
 def foreign(work: UnitOfWork, entry: LogEntry) -> Foreign | None:
-    """The rule or the deletion. The lists and maps before a rule in the log decide whether the log accepts it."""
+    """The rule or the deletion. The lists, maps and rules before it in the log decide whether the log accepts it."""
+    assert isinstance(entry.change, Rule | RuleDeletion)
+    work.names.check_foreign(entry.change, entry.version)
     if isinstance(entry.change, Rule):
         rule = entry.change
         before = partial(work.collections.type_before, version=entry.version)
@@ -118,7 +121,6 @@ def foreign(work: UnitOfWork, entry: LogEntry) -> Foreign | None:
             raise RuleRejected(faults, rule.rule_id)
         document = encode_document(rule.document).decode()
         return Foreign(RuleContent(rule.rule_id, StateName(rule.state.value), document), "rule")
-    assert isinstance(entry.change, RuleDeletion)
     rule_id = entry.change.rule_id
     head = work.head(ItemName.of_rule(rule_id))
     if head is None or not StateName(head.state).in_log:
@@ -158,14 +160,16 @@ def document_in(state: StateName, rule: Rule) -> str:
 def stored_document_in(work: UnitOfWork, state: StateName, rule_id: int, document: str) -> str:
     """A stored document in a state. For a state of the rule log, it is validated again. Raises Invalid."""
     if not state.in_log:
+        work.names.check_state(rule_id, state, document)
         return document
     return document_in(state, validated_rule(work, state, document_of(document), rule_id))
 
 
 def validated_rule(work: UnitOfWork, state: StateName, document: dict[str, object], rule_id: int) -> Rule:
-    """Validate a stored document again, because schema, limits and lists may have changed. Raises Invalid."""
+    """Validate a stored document again, because schema, limits, lists and rules may have changed. Raises Invalid."""
     rule = work.reader.rule(RuleInput(document=document), ManagedMembers(rule_id, state), strict=False)
     check_collections(work.session, rule)
+    work.names.check(rule, state)
     return rule
 
 

@@ -27,7 +27,8 @@ from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.codec.rules.files import read_rule_text
 from fraud_rules.codec.rules.numbers import readable_id, with_whole_numbers
 from fraud_rules.errors import InputInvalid, Reason, RuleRejected
-from fraud_rules.model.rule import Rule
+from fraud_rules.model.rule import Rule, RuleDeletion
+from fraud_rules.model.rule_names import in_writing_order
 
 __all__ = ["import_rules"]
 
@@ -52,6 +53,11 @@ class ImportRecord:
     def rule_id(self) -> int | None:
         """The id of the rule, if the record names one."""
         return readable_id(self.members)
+
+    @property
+    def deletes(self) -> bool:
+        """Whether the record deletes its rule."""
+        return self.members.get("disabled") is True or self.members.get("ruleState") == "DELETE"
 
 
 def read_import(
@@ -131,15 +137,11 @@ def apply_rules(work: UnitOfWork, who: Actor, parsed: ParsedRules, comment: str,
     """Import the parsed rules; without `saves`, only determine the effects, which needs no writer's transaction."""
     work.rules_in_use()  # reads the count before the first effect, because a dry run only counts its effects
     importing = _RuleImport(work, who, comment, saves, parsed, _heads(work.session, parsed.records))
-    items = []
-    for place, record in enumerate(parsed.records):
-        where = f"rule {place + 1}"
-        try:
-            rule_id, effect = importing.import_record(place, record)
-            items.append(_item(where, rule_id, effect))
-        except (RuleRejected, ControlPlaneError) as error:
-            rule_id = error.rule_id if isinstance(error, RuleRejected) else None
-            items.append(_item(where, rule_id, "rejected", files.reasons_of(error, "record")))
+    changes = {place: importing.change(place) for place in range(len(parsed.records))}
+    valid = [place for place, change in changes.items() if change is not None]
+    places = in_writing_order(valid, changes.__getitem__, work.names.by_rule())
+    found = {place: importing.item(place) for place in (*(changes.keys() - set(places)), *places)}
+    items = [found[place] for place in sorted(found)]
     return ImportResult(items=items, applied=all(item.effect != "rejected" for item in items))
 
 
@@ -165,12 +167,35 @@ class _RuleImport(files.ItemImport):
     parsed: ParsedRules
     heads: Mapping[int, ItemHead]
 
-    def import_record(self, place: int, record: ImportRecord) -> tuple[int | None, ImportEffect]:
+    def change(self, place: int) -> Rule | RuleDeletion | None:
+        """The change in the record at a place; None if it has none that is valid."""
+        record = self.parsed.records[place]
+        if record.deletes:
+            return None if record.rule_id is None else RuleDeletion(record.rule_id)
+        try:
+            return None if record.rejected is not None else self.parsed.rule(place, self._known(record)[1])
+        except RuleRejected:
+            return None
+
+    def item(self, place: int) -> ImportItem:
+        """Import the record at a place, and describe the effect."""
+        where = f"rule {place + 1}"
+        try:
+            return _item(where, *self._import(place, self.parsed.records[place]))
+        except (RuleRejected, ControlPlaneError) as error:
+            rule_id = error.rule_id if isinstance(error, RuleRejected) else None
+            return _item(where, rule_id, "rejected", files.reasons_of(error, "record"))
+
+    def _known(self, record: ImportRecord) -> tuple[ItemHead | None, ItemHead | None]:
+        """The store's rule with the id of a record, and the same unless it is deleted."""
+        head = None if record.rule_id is None else self.heads.get(record.rule_id)
+        return head, head if head is not None and not head.deleted else None
+
+    def _import(self, place: int, record: ImportRecord) -> tuple[int | None, ImportEffect]:
         """Import one record; return the id of its rule, and the effect. Raises RuleRejected, RequestRefused."""
         self._check(record)
-        head = None if record.rule_id is None else self.heads.get(record.rule_id)
-        known = head if head is not None and not head.deleted else None
-        if record.members.get("disabled") is True or record.members.get("ruleState") == "DELETE":
+        head, known = self._known(record)
+        if record.deletes:
             return record.rule_id, self._end(record, known)
         rule = self.parsed.rule(place, known)
         return rule.rule_id, self._put(rule, head, new=known is None)
@@ -191,8 +216,11 @@ class _RuleImport(files.ItemImport):
             return "unchanged"
         if self.saves:
             put(self.work, self.actor, rule, head, self.comment, _ACTION)
-        elif new:
-            self.work.count_transition(StateName.DELETE, StateName.DRAFT)
+        else:
+            state = StateName.DRAFT if new or head is None else StateName(head.state)
+            self.work.names.changed(rule.rule_id, state, rule.named_rules)
+            if new:
+                self.work.count_transition(StateName.DELETE, state)
         return files.effect_of(mode, new=new)
 
     def _end(self, record: ImportRecord, known: ItemHead | None) -> ImportEffect:
@@ -205,6 +233,8 @@ class _RuleImport(files.ItemImport):
         if self.saves:
             change_state(self.work, self.actor, record.rule_id, known.revision, StateName.DELETE, self.comment)
         else:
+            self.work.names.check_state(record.rule_id, StateName.DELETE, known.document)
+            self.work.names.changed(record.rule_id, StateName.DELETE, ())
             self.work.count_transition(StateName(known.state), StateName.DELETE)
         return "deleted"
 

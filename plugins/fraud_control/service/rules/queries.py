@@ -19,6 +19,7 @@ from fraud_control.domain.read_models import (
     Document,
     Page,
     Revision,
+    RuleUse,
     RuleWithForms,
     StoredRule,
 )
@@ -27,6 +28,7 @@ from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import check_page, parse_cursor, storable_id
 from fraud_control.service.items.heads import in_use, is_published, pending, rule_head
 from fraud_control.service.pages import newest_first
+from fraud_control.service.rules.naming import naming_rules, rules_in
 from fraud_control.store.models import ApprovalRow, ItemHead, RevisionRow
 from fraud_rules.codec.rules.export import RuleFormat, export_documents
 from fraud_rules.codec.rules.sentence import rule_sentence
@@ -86,7 +88,18 @@ def detail(work: UnitOfWork, rule_id: int) -> RuleWithForms:
     row = _row(head, pending(work.session, [head]).get(head.approval_id))
     rule = reader.read_stored(head.document)
     cpu_ns = None if rule is None else estimate_cpu_ns(rule)
-    return RuleWithForms(row, yaml, text, says, head.author, transitions_from(StateName(head.state)), cpu_ns)
+    return RuleWithForms(
+        row, yaml, text, says, head.author, transitions_from(StateName(head.state)), cpu_ns,
+        named=[_use_of(work, each) for each in rules_in(reader, head.document)],
+        named_by=naming_rules(work.session, reader, rule_id),
+    )  # fmt: skip
+
+
+def _use_of(work: UnitOfWork, rule_id: int) -> RuleUse:
+    head = work.session.get(ItemHead, ItemName.of_rule(rule_id))
+    if head is None:
+        return RuleUse(rule_id=rule_id, name=None, state=StateName.DELETE)
+    return RuleUse(rule_id=rule_id, name=_text_of(document_of(head.document), "name"), state=StateName(head.state))
 
 
 def forms(reader: RuleReader, document: str, state: StateName) -> tuple[str, str | None, str]:

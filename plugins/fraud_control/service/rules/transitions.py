@@ -44,6 +44,7 @@ __all__ = [
     "create",
     "delete_all",
     "edit",
+    "free_id",
     "mode_of",
     "put",
     "rollback",
@@ -59,7 +60,7 @@ def create(work: UnitOfWork, actor: Actor, rule_input: RuleInput, comment: str =
     Raises Invalid, RequestRefused, and Conflict if a rule with this id exists and is not deleted.
     """
     require(actor, Permission.DRAFT)
-    rule = work.reader.rule(rule_input, ManagedMembers(None, StateName.DRAFT, free_id=_free_id(work)), strict=False)
+    rule = work.reader.rule(rule_input, ManagedMembers(None, StateName.DRAFT, free_id=free_id(work)), strict=False)
     known = work.head(ItemName.of_rule(rule.rule_id))
     if known is not None and not known.deleted:
         raise Conflict(f"rule {rule.rule_id} already exists; omit ruleId to get a free id", known.revision)
@@ -111,6 +112,7 @@ def mode_of(work: UnitOfWork, actor: Actor, rule: Rule, known: ItemHead | None) 
         if same(document_in(state, rule), known.document):
             return None
     check_collections(work.session, rule)
+    work.names.check(rule, StateName.DRAFT if state is StateName.DELETE else state)
     if mode is ChangeMode.REQUEST and known is not None:
         check_request(actor, known)
     return mode
@@ -127,6 +129,7 @@ def change_state(
     head = checked(rule_head(work.session, rule_id), revision)
     own = head.author == actor.user
     mode = mode_of_transition(StateName(head.state), state, actor, four_eyes=work.settings.four_eyes, own=own)
+    work.names.check_state(rule_id, state, head.document)
     document = head.document if mode is ChangeMode.REQUEST else stored_document_in(work, state, rule_id, head.document)
     new = NewRevision(RuleContent(rule_id, state, document), actor.user, "rule.state", comment, head.author)
     return submit(work, rules, actor, head, mode, new, "state")
@@ -213,7 +216,7 @@ def _check_force(actor: Actor, rule: Rule, head: ItemHead | None) -> None:
         raise RequestRefused(f"`force` needs the role {Role.APPROVER}; your role is {actor.role}", forbidden=True)
 
 
-def _free_id(work: UnitOfWork) -> int:
+def free_id(work: UnitOfWork) -> int:
     """Choose the id after the highest one; if that is out of bounds, the lowest free id."""
     highest = work.session.scalar(select(func.max(ItemHead.number)).where(ItemHead.kind == RULE)) or 0
     if highest < MAX_RULE_ID:

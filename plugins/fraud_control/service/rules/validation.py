@@ -7,11 +7,12 @@ from fraud_control.domain.errors import Invalid
 from fraud_control.domain.item import ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import Document, ProblemReason, RuleInput, Validation
-from fraud_control.domain.rule_input import UNSAVED_ID, ManagedMembers, differences, encode_rule
+from fraud_control.domain.rule_input import ManagedMembers, differences, encode_rule
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.collections.uses import check_collections
 from fraud_control.service.ids import storable_id
 from fraud_control.service.rules import queries
+from fraud_control.service.rules.transitions import free_id
 from fraud_control.store.models import ItemHead
 from fraud_rules.codec.rules.known_values import unknown_values
 
@@ -24,12 +25,13 @@ def validate(work: UnitOfWork, rule_input: RuleInput, rule_id: int | None = None
     """
     session, reader = work.session, work.reader
     known = None if rule_id is None else session.get(ItemHead, ItemName.of_rule(storable_id(rule_id)))
-    managed = ManagedMembers(None, StateName.DRAFT, free_id=UNSAVED_ID)
+    managed = ManagedMembers(None, StateName.DRAFT, free_id=free_id(work))
     if known is not None:
         managed = ManagedMembers(known.number, StateName(known.state), known=document_of(known.document))
     try:
         rule = reader.rule(rule_input, managed, strict=known is not None)
         check_collections(session, rule)
+        work.names.check(rule, managed.state)
     except Invalid as error:
         reasons = [ProblemReason.model_validate(reason) for reason in error.reasons]
         return Validation(

@@ -15,6 +15,7 @@ from fraud_control.domain.read_models import (
     PresentFigures,
     ProblemReason,
     Revision,
+    RuleUse,
     ShadowFigures,
     StoredRule,
 )
@@ -183,6 +184,8 @@ class RuleDetail(RuleRow):
     measured_cpu_ns: float | None = Field(
         description="The measured CPU time for each transaction in ns, null if the detector has not measured it lately."
     )
+    named: list[RuleUse] = Field(description="The rules that its conditions name; state DELETE for a missing one.")
+    named_by: list[RuleUse] = Field(description="The rules whose conditions name it, drafts too.")
 
 
 class WriteRequest(Request):
