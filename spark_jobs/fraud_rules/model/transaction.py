@@ -35,6 +35,15 @@ class Column:
     valid: Bools | None
     dictionary: tuple[str, ...] | None
 
+    @staticmethod
+    def of_values(values: Sequence[int | str]) -> Column:
+        """A column of texts, or of the numbers that stand for values."""
+        texts = tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
+        if not texts:
+            return Column(np.array(values, dtype=np.int64), None, None)
+        codes = {text: code for code, text in enumerate(texts)}
+        return Column(np.array([codes[str(value)] for value in values], dtype=np.int64), None, texts)
+
     def take(self, indices: NDArray[Any]) -> Column:
         """The rows at `indices` (positions or a mask), in that order."""
         values = self.values[indices]

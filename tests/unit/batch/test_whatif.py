@@ -262,7 +262,32 @@ def test_a_what_if_follows_the_changes_of_lists(tmp_path: Path) -> None:
         what_if(missing, site.store, site.schema, site.settings)
 
 
-def test_a_draft_that_names_rules_has_no_what_if(site: Site, tmp_path: Path) -> None:
+def test_a_draft_may_name_rules_in_force(site: Site, tmp_path: Path) -> None:
+    """Rule 7 is in SHADOW: for another rule, it is as if it was not evaluated."""
+    members = {"limit": 5, "windowMinutes": 5}
     asked = WhatIfQuery(draft(tmp_path, conditions=[{"ruleId": 8}]), DAY, DAY, processes=1)
-    with pytest.raises(InputInvalid, match="names the rules 8: a what-if has no outcomes of other rules"):
+    with pytest.raises(RuleRejected, match="there is no rule 8"):
         what_if(asked, site.store, site.schema, site.settings)
+    found = {}
+    for require in ("all", "none"):
+        rule = draft(tmp_path, conditions=[{"ruleId": 7}], require=require, **members)
+        found[require] = what_if(WhatIfQuery(rule, DAY, DAY.plus(1)), site.store, site.schema, site.settings)
+    assert (found["all"].fires, found["none"].fires, found["none"].keys) == (0, 11, 2)
+
+
+def test_a_draft_that_names_a_signal_of_another_grouping(tmp_path: Path) -> None:
+    """Beneficiary 5 gets two payments of 10, then five. The draft needs the signal, and pauses for two minutes."""
+    signal = sum_rule(3, ruleState="SIGNAL", groupingKeyNames=["beneficiaryId"], limit=20, windowMinutes=60)
+    steps: list[dict[str, Any]] = [{"at": DAY.start_ms, "rule": signal}]
+    for number in range(8):
+        at_ms = DAY.start_ms + (number + 1) * 60_000
+        tx = {"transactionId": number, "eventTime": at_ms, "payeeId": number % 2, "beneficiaryId": 5}
+        steps.append({"at": at_ms, "tx": {**tx, "paymentAmount": 10}})
+    site = Site.make(tmp_path / "archive", {"steps": steps, "keyGroups": 3}, NULLABLE)
+    site.archive(until_ms=DAY.plus(1).start_ms)
+    rule = draft(tmp_path, limit=5, conditions=[{"ruleId": 3}], cooldownSeconds=150)
+    asked = WhatIfQuery(rule, DAY, DAY, (Decimal(5), Decimal(15), Decimal(35)), windows=False)
+    result = what_if(asked, site.store, site.schema, site.settings)
+    assert [fire.transaction_id for fire in result.first] == [2, 3, 6, 7]  # the signal holds from payment 2 on
+    assert (result.fires, result.suppressed, result.keys) == (4, 2, 2)
+    assert result.limits == [(Decimal(5), 4), (Decimal(15), 4), (Decimal(35), 2)]

@@ -10,6 +10,7 @@ from fraud_rules.errors import RuleRejected, RuleUnknown
 from fraud_rules.model.collection_history import collection_faults
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
+from fraud_rules.model.rule_names import naming_faults
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
@@ -19,8 +20,9 @@ __all__ = ["find_draft"]
 def find_draft(named: str, log: RuleTimeline, schema: TransactionSchema, limits: RuleLimits) -> Rule:
     """Find the rule. Raises RuleUnknown, RuleRejected with every fault, InputInvalid for an unreadable file."""
     draft = _draft(named, log, schema, limits)
-    known = log.collections.by_name()
+    known, rules = log.collections.by_name(), log.latest
     faults = collection_faults(draft, lambda name: known[name].type if name in known else None)
+    faults += naming_faults(draft, rules.rules.__contains__, rules.naming)
     if faults:
         raise RuleRejected(faults, draft.rule_id)
     return draft

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from multiprocessing import get_context
+from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from fraud_rules.batch.archive.manifest import FileEntry
@@ -19,11 +23,13 @@ from fraud_rules.batch.whatif.labels import CLASSES, Classes, Labels
 from fraud_rules.batch.whatif.variants import Variants
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.alert import triggering_value
+from fraud_rules.engine.conclusion import place_of
 from fraud_rules.engine.state.grouping_state import AcceptResult
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.curve import LimitCurve
 from fraud_rules.engine.window.plan import GroupingPlan
 from fraud_rules.model.day import Day
+from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 
@@ -34,6 +40,14 @@ KEPT = 2_000_000
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+
+class _AlertMembers(Struct, rename="camel"):
+    key: dict[str, Any]
+    triggering_value: str
+
+
+_members_of = msgspec.json.Decoder(_AlertMembers, float_hook=Decimal).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +123,10 @@ class Fires:
 
 
 def evaluate_variants(work: WhatIfWork, processes: int) -> Fires:
-    """Evaluate with `processes` processes, each with a share of the keys. Raises ArchiveDamaged."""
+    """Evaluate with `processes` processes, each with a share of the keys; one for a draft that names rules, because its
+    conclusion needs all keys. Raises ArchiveDamaged."""
+    if work.variants.named:
+        return _concluded(work)
     work = replace(work, settings=replace(work.settings, key_groups=processes))
     if processes == 1:
         return _share(work, 0)
@@ -127,13 +144,26 @@ def _share(work: WhatIfWork, key_group: int) -> Fires:
     settings = replace(work.settings, evaluations=variants.share_evaluations)
     schema = variants.schema(work.schema)
     run = DayRun([key_group], variants.timeline(), schema, settings, {}, watch.note)
-    for _, files in work.days:
-        for rows in DayFeed(work.archive, files, schema, None, work.since_ms).slices():
-            if key_group == 0:  # each process reads all rows
-                watch.count(rows)
-            for _ in run.process(rows, 0):
-                raise AssertionError("an observed engine writes no alerts")
+    for rows in _slices(work, schema):
+        if key_group == 0:  # each process reads all rows
+            watch.count(rows)
+        for _ in run.process(rows, 0):
+            raise AssertionError("an observed engine writes no alerts")
     return watch.result()
+
+
+def _concluded(work: WhatIfWork) -> Fires:
+    watch, schema = _Watch(work), work.variants.schema(work.schema)
+    run = DayRun([0], work.variants.timeline(), schema, replace(work.settings, key_groups=1, evaluations=False), {})
+    for rows in _slices(work, schema):
+        watch.count(rows)
+        watch.note_alerts([each for each in run.process(rows, 0) if each.event_ms >= work.start_ms])
+    return watch.result()
+
+
+def _slices(work: WhatIfWork, schema: TransactionSchema) -> Iterator[TransactionBatch]:
+    for _, files in work.days:
+        yield from DayFeed(work.archive, files, schema, None, work.since_ms).slices()
 
 
 class _Watch:
@@ -183,6 +213,30 @@ class _Watch:
         hits = of_draft & fired
         self.fires.caught[places[hits & (places >= 0)]] = True
         self._detail(rows, fields, plan, output[hits], classes[hits])
+
+    def note_alerts(self, alerts: Sequence[AlertRecord]) -> None:
+        """Count the alerts of some rows. The draft suppresses those that only the draft without its cool-down has."""
+        places = self._labels.places(Column.of_values([each.transaction_id for each in alerts]))
+        classes, last, fires = self._labels.classes_at(places), len(self._work.variants.rules), self.fires
+        fired = {place_of(each) for each in alerts if each.rule_id == 1}
+        for alert, place, label in zip(alerts, places.tolist(), classes.tolist(), strict=True):
+            if alert.rule_id <= last:
+                fires.by_rule[label, alert.rule_id - 1] += 1
+            if alert.rule_id == 1:
+                fires.caught[place : place + 1] = True  # without a label, the place is -1
+                self._add_fire(alert, label)
+            elif alert.rule_id == last + 1 and place_of(alert) not in fired:
+                fires.suppressed += 1
+                fires.held[place : place + 1] = True
+
+    def _add_fire(self, alert: AlertRecord, label: int) -> None:
+        fires, members = self.fires, _members_of(alert.json)
+        key = tuple(members.key[name] for name in self._work.variants.draft.grouping)
+        fires.by_hour[alert.event_ms // 3_600_000] += 1
+        fires.by_key[key] += 1
+        if len(fires.kept) < KEPT:
+            value = members.triggering_value if self._work.values else ""
+            fires.kept.append(DraftFire(alert.event_ms, alert.transaction_id, key, label, value))
 
     def _detail(
         self, rows: TransactionBatch, fields: Sequence[str], plan: GroupingPlan, hits: Ints, classes: Classes

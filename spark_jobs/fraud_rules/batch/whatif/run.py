@@ -80,7 +80,7 @@ def what_if(
     entries = ArchivedLogs(archive, manifest, schema, settings).entries()
     log = RuleTimeline(entries)
     draft = find_draft(question.rule, log, schema, settings.limits)
-    variants = variants_of(draft, settings.limits, question.limits, windows=question.windows, log=log.entries)
+    variants = variants_of(draft, settings.limits, question.limits, windows=question.windows, log=log)
     work = _work(question, manifest, archive, schema, settings, variants, found.labels)
     fires, counted = _evaluate(work, question)
     shown = counted if question.limits else counted.shown(own_limit(draft), fires.transactions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
@@ -12,7 +12,7 @@ from fraud_rules.errors import InputInvalid
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.expressions.expression import Arithmetic, Constant, ExpressionType
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.rule import Rule, RuleState
+from fraud_rules.model.rule import Condition, NamedRule, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.value_list import ListChange
@@ -31,17 +31,18 @@ class Variants:
     are factors of it.
 
     `collection_changes` are the accepted records of lists and maps of the rule log. A transaction
-    is evaluated with the lists and maps as of its append time.
+    is evaluated with the lists and maps as of its append time. `named` are the rules that the draft names, as in force.
     """
 
     draft: Rule
     limits: tuple[Decimal, ...]
     windows_ms: tuple[int, ...]
     collection_changes: tuple[LogEntry, ...] = ()
+    named: tuple[Rule, ...] = ()
 
     @property
     def share_evaluations(self) -> bool:
-        """Whether the draft's evaluations give the result of all limits."""
+        """Whether the draft's evaluations give the result of all limits: those of a rule with conditions never do."""
         return not depends_on_alerts(self.draft) and has_grid(self.draft)
 
     @property
@@ -60,19 +61,35 @@ class Variants:
     @property
     def reach_ms(self) -> int:
         """The time before the first day in which transactions can still count."""
-        return max(rule.reach_ms for rule in self.rules) + (self.draft.cooldown_ms or 0)
+        return max(rule.reach_ms for rule in (*self.rules, *self.named)) + (self.draft.cooldown_ms or 0)
 
     def timeline(self) -> RuleTimeline:
         """A rule log that has all evaluated rules from the beginning, and the changes of lists and maps."""
-        rules = self.rules
+        rules = self.rules if not self.named else self._named_first()
         entries = [LogEntry.accepted(i, 0, rule) for i, rule in enumerate(rules)]
         entries += [replace(each, version=each.version + len(rules)) for each in self.collection_changes]
         return RuleTimeline(entries, hypothetical=True)
 
+    def _named_first(self) -> tuple[Rule, ...]:
+        """The evaluated rules after those that they name, which get the highest ids. The draft without its cool-down
+        has the id after those of `rules`: its further alerts are those that the draft suppresses.
+        """
+        last = len(self.rules) + 1
+        named = [replace(rule, rule_id=last + i) for i, rule in enumerate(self.named, 1)]
+        ids = dict(zip(self.draft.named_rules, (rule.rule_id for rule in named), strict=True))
+        uncooled = replace(self.rules[0], rule_id=last, cooldown_ms=None)
+        evaluated = (replace(rule, conditions=_renamed(rule, ids)) for rule in (*self.rules, uncooled))
+        return (*named, *evaluated)
+
     def schema(self, schema: TransactionSchema) -> TransactionSchema:
         """The fields that the rules use."""
-        wanted = {ID_FIELD, TIME_FIELD, *self.draft.fields}
+        wanted = {ID_FIELD, TIME_FIELD, *self.draft.fields}.union(*(rule.fields for rule in self.named))
         return TransactionSchema(tuple(field for field in schema.fields if field.name in wanted))
+
+
+def _renamed(rule: Rule, ids: Mapping[int, int]) -> tuple[Condition, ...]:
+    """The conditions of a rule, with other ids of the rules that they name."""
+    return tuple(NamedRule(ids[each.rule_id]) if isinstance(each, NamedRule) else each for each in rule.conditions)
 
 
 def _with_limit(draft: Rule, limit: Decimal) -> Rule:
@@ -89,23 +106,20 @@ def variants_of(
     limits: Sequence[Decimal],
     *,
     windows: bool = True,
-    log: Iterable[LogEntry] = (),
+    log: RuleTimeline | None = None,
 ) -> Variants:
-    """The draft with these limits and other windows; a calendar window has none. `log` are the entries of the rule log,
-    from a timeline. Raises InputInvalid for a draft that names rules."""
-    if draft.named_rules:
-        named = ", ".join(str(rule_id) for rule_id in draft.named_rules)
-        raise InputInvalid(
-            f"the draft names the rules {named}: a what-if has no outcomes of other rules; try these rules alone, or "
-            "put the draft in SHADOW"
-        )
+    """The draft with these limits and other windows; a calendar window has none, and neither has a draft without an own
+    aggregate. `log` is the rule log, which has the rules that the draft names."""
     window_ms = draft.window.reach_ms
     longest_ms = bounds.max_window_minutes * 60_000 - (draft.own_reach_ms - window_ms)
-    factors = _WINDOWS if windows and draft.window.calendar is None else ()
+    factors = _WINDOWS if windows and draft.window.calendar is None and draft.has_aggregate else ()
     scaled = [int(window_ms * factor) // 1_000 * 1_000 for factor in factors]
     widths = tuple(each for each in scaled if 1_000 <= each <= longest_ms)
-    changes = tuple(entry for entry in log if draft.lookups and isinstance(entry.change, ListChange | MapChange))
-    return Variants(draft, tuple(sorted(set(limits))), widths, changes)
+    named = () if log is None else tuple(log.latest.rules[rule_id].rule for rule_id in draft.named_rules)
+    looks_up = any(rule.lookups for rule in (draft, *named))
+    entries = () if log is None or not looks_up else log.entries
+    changes = tuple(entry for entry in entries if isinstance(entry.change, ListChange | MapChange))
+    return Variants(draft, tuple(sorted(set(limits))), widths, changes, named)
 
 
 def probe_of(variants: Variants, limits: Sequence[Decimal]) -> Variants:

@@ -416,7 +416,9 @@ class GroupingState:
         rows = np.full((len(updates), at.M_WIDTH), at.NONE, dtype=np.int64)
         rows[:, [at.M_SLOT, at.M_REVIVED]] = 0
         rows[:, at.M_RULE] = [each.incarnation for each in updates]
-        marks = Marks(rows, tuple(_key_column([each.key[k] for each in updates]) for k in range(len(self._key_fields))))
+        marks = Marks(
+            rows, tuple(Column.of_values([each.key[k] for each in updates]) for k in range(len(self._key_fields)))
+        )
         while self.header[at.H_SLOTS] + len(updates) > len(self._view.state.slots):
             self._view.grow(at.NEED_SLOTS)
         slots = self._slots_of_keys(marks)
@@ -545,15 +547,6 @@ class GroupingState:
         slots = np.empty(len(rows), dtype=np.int64)
         hash_tables.assign_slots(self._view.state, self._view.measure_arrays, rows, slots)
         return slots
-
-
-def _key_column(values: Sequence[int | str]) -> Column:
-    """The values of a field of a grouping: texts, or the numbers that stand for values."""
-    texts = tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
-    if not texts:
-        return Column(np.array(values, dtype=np.int64), None, None)
-    codes = {text: code for code, text in enumerate(texts)}
-    return Column(np.array([codes[str(value)] for value in values], dtype=np.int64), None, texts)
 
 
 def _columns_of(
