@@ -29,7 +29,6 @@ from fraud_rules.model.schema import TransactionSchema
 __all__ = [
     "MAX_RULE_ID",
     "SOURCE",
-    "UNSAVED_ID",
     "ManagedMembers",
     "RuleReader",
     "differences",
@@ -42,9 +41,6 @@ SOURCE: Final = "ui"
 
 MAX_RULE_ID: Final = 2**53 - 1
 """The largest integer that a browser holds exactly. Rules of other writers may have larger ids."""
-
-UNSAVED_ID: Final = 1
-"""The id of a new rule in validations and what-ifs, before a save gives it a free id."""
 
 _WITHOUT_LINE_FORM: Final = (*REMARKS, "force", "approve")
 

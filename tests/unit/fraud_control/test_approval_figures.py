@@ -103,7 +103,7 @@ def test_a_what_if_from_before_the_first_save_is_found(scene: Scene, tmp_path: P
     assert tried is not None
     detail = scene.service.create(ANN, unsaved)
     rule_id = detail.row.rule_id
-    assert rule_id != tried["ruleId"], "the validation does not know the free id"
+    assert rule_id == tried["ruleId"]
     folder = tmp_path / FOLDER / report_name(1_000, tried["ruleId"])
     folder.mkdir(parents=True)
     (folder / "result.json").write_bytes(

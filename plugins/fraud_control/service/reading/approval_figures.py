@@ -16,7 +16,6 @@ from fraud_control.domain.errors import NotFound
 from fraud_control.domain.item import ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import PresentFigures, ShadowFigures
-from fraud_control.domain.rule_input import UNSAVED_ID
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import storable_id
 from fraud_control.store.alert_models import IN_EFFECT, AlertRow, AlertValueRow, MarkRow
@@ -164,13 +163,12 @@ def _indexed_id(*, text_ids: bool) -> ColumnElement[str]:
 def saved_what_if(archive: ArchivePath, document: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
     """Find the newest saved what-if of a rule with this document: the name of its report, and its result.
 
-    The user may have run it before the rule was saved and got its id. Only the newest reports of both ids are read.
-    Raises ArchiveUnreachable.
+    Before a rule is saved, its what-if has the id that it gets, unless another rule gets it first. Only the newest
+    reports of the id are read. Raises ArchiveUnreachable.
     """
     rule_id, wanted = document["ruleId"], _fires_of(document)
     with unreachable_named(archive):
-        found = {each: [*(archive / FOLDER).glob(f"*-rule-{each}")] for each in {rule_id, UNSAVED_ID}}
-    folders: list[ArchivePath] = [folder for each in found.values() for folder in each]
+        folders: list[ArchivePath] = [*(archive / FOLDER).glob(f"*-rule-{rule_id}")]
     folders.sort(key=lambda folder: folder.name, reverse=True)
     for folder in islice(folders, _MOST_READ):
         try:
