@@ -1,4 +1,4 @@
-"""Reads the transactions of an alert's window from the broker again, as far as the topic still has them."""
+"""Reads the transactions of an alert's windows from the broker again, as far as the topic still has them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
+import numpy as np
 from confluent_kafka import Message
+from numpy.typing import NDArray
 
 from fraud_control.domain.read_models import Evidence
 from fraud_rules.codec.rules.codec import parse_rule_document
@@ -22,7 +24,8 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.transactions import raw_transactions
-from fraud_rules.model.rule import Rule
+from fraud_rules.model.expressions.predicate import Predicate
+from fraud_rules.model.rule import AggregateCondition, Rule
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
@@ -37,6 +40,10 @@ _LAST_MS = 2**53
 _Whole = Annotated[int, msgspec.Meta(ge=-_LAST_MS, le=_LAST_MS)]
 
 
+class _Condition(msgspec.Struct, rename="camel"):
+    window_start: _Whole | None = None
+
+
 class _Alert(msgspec.Struct, rename="camel"):
     violated_rule: dict[str, object]
     key: dict[str, Any]
@@ -44,6 +51,7 @@ class _Alert(msgspec.Struct, rename="camel"):
     window_end: _Whole
     window_count: _Whole
     ingestion_time: Annotated[int, msgspec.Meta(ge=0, le=_LAST_MS)]
+    conditions: list[_Condition] = []
 
 
 _read = msgspec.json.Decoder(_Alert, float_hook=Decimal).decode
@@ -113,20 +121,54 @@ class EvidenceSearch:
                 return
 
 
+class _FoundRow(NamedTuple):
+    """A transaction with its place in the topic. `is_own`: the rule's own aggregate counts it."""
+
+    place: tuple[int, int, int]
+    row: Mapping[str, object]
+    is_own: bool
+
+
+class _Window(NamedTuple):
+    """The rows that an aggregate of the rule counts: those from `start_ms` on that pass the filter."""
+
+    start_ms: int
+    filter: Predicate | None
+
+    def mask(self, batch: TransactionBatch) -> NDArray[np.bool_]:
+        """Which rows it counts, if they are of the key and not after the alert: bool[n]."""
+        found: NDArray[np.bool_] = batch.columns[TIME_FIELD].values >= self.start_ms
+        return found if self.filter is None else found & self.filter.mask(batch.columns, len(batch))
+
+
+def _windows(asked: _Alert, rule: Rule | None) -> list[_Window]:
+    """The windows of the rule's aggregates; the own one is the first, unless the rule has only conditions."""
+    own = [_Window(asked.window_start, None if rule is None else rule.filter)]
+    if rule is None:
+        return own
+    others = [
+        _Window(each.window_start, condition.filter)
+        for each, condition in zip(asked.conditions, rule.conditions, strict=False)
+        if isinstance(condition, AggregateCondition) and each.window_start is not None
+    ]
+    return [*own, *others] if rule.has_aggregate or not others else others
+
+
 class _Search:
     """The state of one search."""
 
     def __init__(self, asked: _Alert, rule: Rule | None, schema: TransactionSchema, settings: DetectorSettings) -> None:
         self.asked = asked
-        self._rule = rule
+        self._windows = _windows(asked, rule)
+        self._counts_own = rule is None or rule.has_aggregate
         self._schema = schema
         self._settings = settings
         # The event time of a transaction may be ahead of its arrival, within the tolerance.
-        self.since_ms = asked.window_start - settings.future_tolerance_ms
+        self.since_ms = min(each.start_ms for each in self._windows) - settings.future_tolerance_ms
         self.left = _MOST_READ
         self.retained = True
         self._missing: str | None = None
-        self._found: dict[int | str, tuple[tuple[int, int, int], Mapping[str, object]]] = {}
+        self._found: dict[int | str, _FoundRow] = {}
         self._until_s = time.monotonic() + _MOST_S
         self._needles = [Needle.of(schema, name, value) for name, value in asked.key.items()]
 
@@ -143,37 +185,36 @@ class _Search:
             return
         raw = raw_transactions(chosen, self._schema, self._settings)
         batch = decode_transactions(raw, self._schema, self._settings.record_limits).batch
-        for place, row in self._rows(batch):
-            identity = row[ID_FIELD]
+        for found in self._rows(batch):
+            identity = found.row[ID_FIELD]
             assert isinstance(identity, int | str)
-            if identity not in self._found or place < self._found[identity][0]:
-                self._found[identity] = place, row  # of a transaction that was delivered twice, the first counts
+            if identity not in self._found or found.place < self._found[identity].place:
+                self._found[identity] = found  # of a transaction that was delivered twice, the first counts
 
     def evidence(self) -> Evidence:
         """Return the transactions that were found."""
-        rows = [row for _, row in self._found.values()]
+        rows = [found.row for found in self._found.values()]
         rows.sort(key=lambda row: (row[TIME_FIELD], str(row[ID_FIELD])))
         return _evidence(rows[-_MOST_FOUND:], len(rows), self._missing_reason(len(rows)))
 
-    def _rows(self, batch: TransactionBatch) -> Iterator[tuple[tuple[int, int, int], Mapping[str, object]]]:
-        times = batch.columns[TIME_FIELD].values
-        wanted = (times >= self.asked.window_start) & (times <= self.asked.window_end)
-        if self._rule is not None and self._rule.filter is not None:
-            wanted &= self._rule.filter.mask(batch.columns, len(batch))
+    def _rows(self, batch: TransactionBatch) -> Iterator[_FoundRow]:
+        masks = np.stack([each.mask(batch) for each in self._windows])
+        wanted = masks.any(axis=0) & (batch.columns[TIME_FIELD].values <= self.asked.window_end)
         for i in wanted.nonzero()[0].tolist():
             row = batch.row(i, self._schema)
             if all(row.get(name) == value for name, value in self.asked.key.items()):
-                yield (int(batch.append_ms[i]), int(batch.partition[i]), int(batch.offset[i])), row
+                place = int(batch.append_ms[i]), int(batch.partition[i]), int(batch.offset[i])
+                yield _FoundRow(place, row, is_own=bool(masks[0, i]))
 
     def _missing_reason(self, found: int) -> str | None:
         if self._missing is not None:
             return self._missing
-        counted = self.asked.window_count
-        if not self.retained and found < counted:
-            return f"{counted - found} of {counted} transactions are older than the topic's retention"
+        own, counted = sum(each.is_own for each in self._found.values()), self.asked.window_count
+        if not self.retained and self._counts_own and own < counted:
+            return f"{counted - own} of {counted} transactions are older than the topic's retention"
         if found > _MOST_FOUND:
             return f"these are the last {_MOST_FOUND} of {found}"
-        if found != counted:
+        if self._counts_own and own != counted:
             return f"the detector counted {counted} of these: its state was cleared, or it started after some of them"
         return None
 

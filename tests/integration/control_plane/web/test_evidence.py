@@ -52,5 +52,14 @@ def test_evidence_has_the_counted_transactions_and_no_others(topics: OwnTopics, 
     fewer = reader.find(asked(windowCount=2))
     assert fewer.missing is not None and "counted 2" in fewer.missing
     assert reader.find(asked(key={"payeeId": 9}, windowCount=0)).count == 0
+    members = {"aggregatorFunctionType": "COUNT", "limitOperatorType": ">=", "limit": 1, "windowMinutes": 30}
+    combined = {"ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "conditions": [members]}
+    counted = reader.find(
+        asked(violatedRule=combined, windowStart=now_ms, windowCount=0, conditions=[{"windowStart": now_ms - 1}])
+    )
+    assert ([row["transactionId"] for row in counted.transactions], counted.missing) == ([6], None)
+    both = {**combined, **RULE, "filter": "paymentType = 'CSH'", "conditions": [{**members, "filter": ""}]}
+    counted = reader.find(asked(violatedRule=both, conditions=[{"windowStart": now_ms - 10 * minute_ms}]))
+    assert ([row["transactionId"] for row in counted.transactions], counted.missing) == ([2, 4, 5, 6], None)
     unfiltered = reader.find(asked(violatedRule={"ruleId": 1}, windowCount=4))
     assert [row["transactionId"] for row in unfiltered.transactions] == [2, 4, 5, 6]
