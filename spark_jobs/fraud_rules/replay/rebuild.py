@@ -9,6 +9,7 @@ changed, and the next segment sets them. Nothing else in the state depends on th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -59,7 +60,11 @@ class SegmentEvaluation:
         self._schema = schema
         self._settings = settings
         self._order = RowOrder(self._arrange, lambda rows: int(rows.append_ms.max()), EPOCH_GRACE_MS)
-        self._concludes = names_rules(timeline_of(segment.rules_end).entries)
+
+    @cached_property
+    def _concludes(self) -> bool:
+        """Whether rules name rules in the segment or before it."""
+        return names_rules(self._timeline_of(self._segment.rules_end).entries)
 
     def fan_out(self, rows: TransactionBatch) -> Iterator[PartBlob]:
         """Fan out transactions of the segment, part by part, under the rules that each part has read."""
