@@ -16,6 +16,7 @@ import { limitText, valueText, withUnit } from "../measure";
 import { severityLevel } from "../severity";
 import { AlertLinks } from "./AlertLinks";
 import { BaselineFacts } from "./BaselineFacts";
+import { ConditionTable } from "./ConditionTable";
 import { EvidencePanel } from "./EvidencePanel";
 import { historyMatters } from "./shortHistory";
 import { SnoozeButton } from "./SnoozeButton";
@@ -171,6 +172,7 @@ function Details({ alert, onMark, onSnoozed }: DetailsProps) {
           </Fact>
         ))}
       </dl>
+      {alert.conditions && <ConditionTable alert={alert} />}
       <AlertLinks alert={alert} />
       <Actions alert={alert} onMark={onMark} onSnoozed={onSnoozed} />
       <EvidencePanel alertId={alert.alertId} position={alert.position} />

@@ -91,6 +91,35 @@ test("an alert shows its baseline, and the versions of its lists", async () => {
     expect(item).toHaveTextContent(fact);
 });
 
+test("an alert shows its conditions: value, limit and window, and the rules that they name", async () => {
+  const document = rule().document;
+  const combined = alert("a", {
+    violatedRule: {
+      ...document,
+      conditions: [
+        { aggregatorFunctionType: "COUNT", limitOperatorType: ">=", limit: 3, windowMinutes: 60 },
+        { ruleId: 12 },
+        { ruleId: 13 },
+      ],
+      require: "any",
+    },
+    conditions: [
+      { value: "4", count: 4, windowStart: 1_699_996_400_000, holds: true },
+      { value: "700.5", count: 2, holds: false, ruleId: 12, ruleVersion: 8 },
+      { value: null, count: null, holds: false, ruleId: 13, ruleVersion: 9 },
+    ],
+  });
+  answers({ first: { items: [combined], ...END } });
+  renderPage(<AlertsPage />);
+  await userEvent.click(within(await screen.findByRole("listitem")).getByRole("button", { expanded: false }));
+  const table = within(await screen.findByRole("table", { name: "Conditions" }));
+  const [, ...rows] = table.getAllByRole("row");
+  expect(rows[0]).toHaveTextContent(/COUNT4 payments>= 3.*1 h, from.*4Holds/u);
+  expect(rows[1]).toHaveTextContent("Rule 12700.52Does not hold");
+  expect(rows[2]).toHaveTextContent("Rule 13not evaluatedDoes not hold");
+  expect(table.getByRole("link", { name: "Rule 12" })).toHaveAttribute("href", "/rules/12?tab=versions&log=8");
+});
+
 test("an alert shows severity, labels, amounts with separators, and the rule in words", async () => {
   const large = alert("a", {
     triggeringValue: "67091.88",

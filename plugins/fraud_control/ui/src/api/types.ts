@@ -73,6 +73,7 @@ export type RuleChanged = Schemas["RuleChanged"];
 export type RuleDetail = Schemas["RuleDetail"];
 export type RuleRow = Schemas["RuleRow"];
 export type Rules = Schemas["Rules"];
+export type RuleUse = Schemas["RuleUse"];
 export type SampleRequest = Schemas["SampleRequest"];
 export type SampleValue = Schemas["SampleValue"];
 export type SavedSearches = Schemas["SavedSearches"];

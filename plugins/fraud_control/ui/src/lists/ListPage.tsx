@@ -1,14 +1,14 @@
 import { Button, Tabs } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link, useNavigate, useParams, useSearchParams } from "react-router";
+import { useNavigate, useParams, useSearchParams } from "react-router";
 import { useApiMutation, useMe } from "../api/hooks";
 import { API, get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Me } from "../api/types";
-import { StateChip } from "../components/Chip";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
+import { RuleUses } from "../components/RuleUses";
 import { Timestamp } from "../components/Timestamp";
 import { formatNumber } from "../format";
 import { PendingApproval } from "../rules/PendingApproval";
@@ -65,7 +65,7 @@ function ListView({ list, me }: { list: CollectionRow; me: Me }) {
         {me.can.includes("delete") && !inForce && <DeleteButton list={list} />}
       </PageHeader>
       {list.pendingApproval && <PendingApproval approval={list.pendingApproval} me={me} />}
-      <RuleUses list={list} />
+      <UsedBy list={list} />
       <Tabs
         value={params.get("tab") ?? "values"}
         onChange={(tab) => setParams(tab === "values" || tab === null ? {} : { tab }, { replace: true })}
@@ -101,7 +101,7 @@ function ListSummary({ list }: { list: CollectionRow }) {
   );
 }
 
-function RuleUses({ list }: { list: CollectionRow }) {
+function UsedBy({ list }: { list: CollectionRow }) {
   return (
     <section className="panel" aria-label="Used by rules" style={{ marginBottom: "1rem" }}>
       <h2>Used by rules</h2>
@@ -111,16 +111,7 @@ function RuleUses({ list }: { list: CollectionRow }) {
           <span className="code">{exampleOf(list)}</span>
         </p>
       ) : (
-        <ul style={{ margin: 0, paddingLeft: "1.1rem" }}>
-          {list.rules.map((rule) => (
-            <li key={rule.ruleId}>
-              <Link to={`/rules/${rule.ruleId}`}>
-                {rule.ruleId} {rule.name}
-              </Link>{" "}
-              <StateChip state={rule.state} />
-            </li>
-          ))}
-        </ul>
+        <RuleUses rules={list.rules} />
       )}
     </section>
   );

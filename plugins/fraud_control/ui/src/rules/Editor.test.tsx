@@ -44,6 +44,7 @@ const server = mockServer(
     reads.push("list");
     return HttpResponse.json({ items: [...rules.values()], next: null });
   }),
+  http.get(`*${API}/rules/names`, () => HttpResponse.json({ items: [] })),
   http.get<{ id: string }>(`*${API}/rules/:id`, ({ params }) => {
     reads.push(params.id);
     return HttpResponse.json(rules.get(Number(params.id)));
@@ -164,6 +165,15 @@ test("the page shows the CPU time of the rule, measured or estimated", async () 
   expect(
     await screen.findByText("CPU time per payment 0.06 µs (estimate 0.04 µs)", { normalizer: flat }),
   ).toBeVisible();
+});
+
+test("the page shows the rules that the rule names, and those that name it", async () => {
+  rules.set(1, ruleOne({ named: [{ ruleId: 12, name: "Mules", state: "SIGNAL" }], namedBy: [] }));
+  open("/rules/1");
+  const named = within(await screen.findByRole("region", { name: "Names rules" }));
+  expect(named.getByRole("listitem")).toHaveTextContent("12 Mules Signal");
+  expect(named.getByRole("link")).toHaveAttribute("href", "/rules/12");
+  expect(screen.queryByRole("region", { name: "Named by rules" })).toBeNull();
 });
 
 test("the editor names the members that one line cannot express", async () => {

@@ -1,7 +1,7 @@
 import { Alert, Button, Group, SegmentedControl, Text } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { lazy, Suspense, useRef } from "react";
-import { useLists, useMaps } from "../api/hooks";
+import { useLists, useMaps, useRuleNames } from "../api/hooks";
 import type { Me, Reason, RuleDetail, Schema } from "../api/types";
 import { ChangeTable } from "../components/ChangeTable";
 import { CommentInput } from "../components/CommentInput";
@@ -34,7 +34,7 @@ interface Props {
 /** The editor of a rule: form and text side by side, validation errors, and the save button. */
 export function Editor({ rule, me, schema, edit, save }: Props) {
   const { draft, validation } = edit;
-  const lookups = { lists: useLists().data?.items ?? [], maps: useMaps().data?.items ?? [] };
+  const lookups = { lists: useLists().data?.items ?? [], maps: useMaps().data?.items ?? [], rules: useRuleNames() };
   const readOnly = !me.can.includes("draft") || rule?.state === "DELETE";
   // A save replaces the draft with the stored rule, so the editor is locked until it ends.
   const isLocked = readOnly || save.busy;

@@ -4,7 +4,7 @@ import { lazy, Suspense, useEffect } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { toText } from "../api/exactJson";
 import { ruleQuery, useMe, useSchema } from "../api/hooks";
-import type { Me, RuleDetail, Schema } from "../api/types";
+import type { Me, RuleDetail, RuleUse, Schema } from "../api/types";
 import { ActivationChip, Chip, StateChip } from "../components/Chip";
 import { ReasonList } from "../components/ErrorAlert";
 import { Loading } from "../components/Loading";
@@ -12,6 +12,7 @@ import { EmptyState } from "../components/EmptyState";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { Precision } from "../components/Precision";
 import { QueryResult } from "../components/QueryResult";
+import { RuleUses } from "../components/RuleUses";
 import { Sparkline } from "../components/Sparkline";
 import { Timestamp } from "../components/Timestamp";
 import { WarmUpChip } from "../components/WarmUpChip";
@@ -131,6 +132,8 @@ function RuleView({ me, schema, rule, template }: Props) {
         </div>
       )}
       {rule?.pendingApproval && <PendingApproval approval={rule.pendingApproval} me={me} />}
+      {rule && <RuleNames title="Names rules" rules={rule.named} />}
+      {rule && <RuleNames title="Named by rules" rules={rule.namedBy} />}
       <Tabs
         value={tab}
         onChange={(value) => setParams((now) => withTab(now, value), { replace: true })}
@@ -162,6 +165,17 @@ function RuleView({ me, schema, rule, template }: Props) {
         )}
       </Tabs>
     </>
+  );
+}
+
+/** The rules that the rule names in its conditions, or those that name it. */
+function RuleNames({ title, rules }: { title: string; rules: readonly RuleUse[] }) {
+  if (rules.length === 0) return null;
+  return (
+    <section className="panel" aria-label={title} style={{ marginBottom: "1rem" }}>
+      <h2>{title}</h2>
+      <RuleUses rules={rules} />
+    </section>
   );
 }
 

@@ -101,9 +101,11 @@ export function detail(members: Partial<RuleDetail> = {}): RuleDetail {
     cpuNs = 40,
     groupingCpuNs = 1_500,
     measuredCpuNs = null,
+    named = [],
+    namedBy = [],
     ...row
   } = members;
-  return { ...rule(row), yaml, text, says, author, nextStates, cpuNs, groupingCpuNs, measuredCpuNs };
+  return { ...rule(row), yaml, text, says, author, nextStates, cpuNs, groupingCpuNs, measuredCpuNs, named, namedBy };
 }
 
 export function alert(id: string, members: Partial<Alert> = {}): Alert {

@@ -11,6 +11,7 @@ const LOOKUPS = {
     { name: "limits", keyType: "long", valueType: "decimal" },
     { name: "regions", keyType: "string", valueType: "string" },
   ],
+  rules: new Map([[12, "Usual beneficiary"]]),
 } as const;
 
 const labels = (form: "yaml" | "json" | "line", before: string) =>
@@ -51,6 +52,14 @@ test.each([
   expect(labels(form, before)).toContain("paymentAmount");
   expect(labels(form, before)).toContain("payerId");
   expect(labels(form, before)).not.toContain("limit");
+});
+
+test.each([
+  ["yaml", "ruleId: 1\nconditions:\n  - ruleId: "],
+  ["yaml", "ruleId: 1\nconditions:\n  - {ruleId: 1"],
+  ["json", '{"ruleId": 1,\n"conditions": [{"ruleId": '],
+] as const)("rules that a condition can name, in %s after %j", (form, before) => {
+  expect(labels(form, before)).toEqual(["12"]);
 });
 
 test("fields that a rule can aggregate", () => {

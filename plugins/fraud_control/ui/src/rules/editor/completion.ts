@@ -9,10 +9,12 @@ export interface Suggestion {
   detail: string;
 }
 
-/** The lists and maps that a rule can look up. */
+/** The lists, maps and rules that a rule can name. */
 export interface Lookups {
   lists: readonly Pick<ListRow, "name" | "type">[];
   maps: readonly Pick<MapRow, "name" | "keyType" | "valueType">[];
+  /** The names of the rules by id. */
+  rules?: ReadonlyMap<number, string>;
 }
 
 const FIELD_MEMBERS = new Set(["groupingKeyNames", "unique", "aggregateFieldName"]);
@@ -39,6 +41,9 @@ const IN_LIST_NAME = /(\w+|\))\s+(?:not\s+)?in\s+list\s*\(\s*'[^']*$/iu;
 
 /** Text that ends inside the name of a map: the function. */
 const IN_MAP_NAME = /\b(map|map_text)\s*\(\s*'[^']*$/iu;
+
+/** Text that ends inside the id of a rule that a condition names. */
+const IN_NAMED_RULE = /\bconditions"?\s*:[\s\S]*\bruleId"?\s*:\s*\d*$/u;
 
 /** The completions at the end of `before`, the text from the start of the rule to the cursor. */
 export function suggestions(form: TextFormat, before: string, schema: Schema, lookups: Lookups): Suggestion[] {
@@ -97,6 +102,9 @@ function lineSuggestions(before: string, schema: Schema): Suggestion[] {
 }
 
 function documentSuggestions(before: string, schema: Schema, lookups: Lookups): Suggestion[] {
+  if (IN_NAMED_RULE.test(before)) {
+    return [...(lookups.rules ?? [])].map(([ruleId, name]) => ({ label: String(ruleId), detail: name }));
+  }
   const line = before.slice(before.lastIndexOf("\n") + 1);
   const member = /^[\s{,]*"?(\w+)"?\s*:/u.exec(line)?.[1] ?? IN_FOLDED_PREDICATE.exec(before)?.[2];
   if (member !== undefined) return valueSuggestions(member, schema, lookups, before);
