@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from dataclasses import field as member
 from enum import StrEnum
@@ -18,6 +18,7 @@ from typing import Final
 import yaml
 
 from fraud_rules.errors import ConfigError
+from fraud_rules.model.declared.entity import ROLE, DeclaredEntity, parse_entities
 from fraud_rules.model.declared.field_display import DISPLAY_KEYS, FieldDisplay, parse_display
 from fraud_rules.model.declared.field_source import (
     SOURCE_KEYS,
@@ -35,8 +36,8 @@ from fraud_rules.model.declared.record_format import FORMAT_KEYS, FormatSettings
 from fraud_rules.runtime.yaml_file import read_yaml
 
 __all__ = [
-    "ID_FIELD", "MAX_FIELDS", "MAX_NAME_LENGTH", "MAX_PRECISION", "TIME_FIELD", "Envelope", "Field", "FieldType",
-    "TextStep", "TransactionSchema",
+    "ID_FIELD", "MAX_FIELDS", "MAX_NAME_LENGTH", "MAX_PRECISION", "ROLE", "TIME_FIELD", "DeclaredEntity", "Envelope",
+    "Field", "FieldType", "TextStep", "TransactionSchema",
 ]  # fmt: skip
 
 ID_FIELD: Final = "transactionId"
@@ -44,6 +45,8 @@ TIME_FIELD: Final = "eventTime"
 MAX_FIELDS: Final = 64
 MAX_NAME_LENGTH: Final = 64
 MAX_PRECISION: Final = 18
+_ROW_FIELDS: Final = 2
+"""The fields that a row of an entity has beside those of the transaction: its value of the entity, and its role."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _KEYS = (
@@ -128,11 +131,16 @@ class Field:
 
 @dataclass(frozen=True)
 class TransactionSchema:
-    """The fields of a transaction in the order of a CSV line, the envelope of each record, and the format."""
+    """The fields of a transaction in the order of a CSV line, the envelope of each record, and the format.
+
+    `entities` are those that a rule can group by. `row_entity` is the entity of the rows in a schema of `of_rows`.
+    """
 
     fields: tuple[Field, ...]
     unwrap: Envelope = Envelope.NONE
     format: FormatSettings = member(default_factory=FormatSettings)
+    entities: tuple[DeclaredEntity, ...] = ()
+    row_entity: DeclaredEntity | None = None
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -168,6 +176,40 @@ class TransactionSchema:
         """
         return TransactionSchema(tuple(replace(each, source=each.source.units) for each in self.fields))
 
+    def key_name(self, name: str) -> str | None:
+        """The canonical name of a member of a grouping: a field or an entity; None if neither has this name."""
+        field = self.field(name)
+        if field is not None:
+            return field.name
+        return name if any(each.name == name for each in self.entities) else None
+
+    def entity_of(self, grouping: Iterable[str]) -> DeclaredEntity | None:
+        """The entity by which a rule groups; None if it groups by fields only."""
+        if not self.entities:
+            return None
+        return next((each for each in self.entities if each.name in grouping), None)
+
+    def of_rows(self, grouping: Iterable[str]) -> TransactionSchema:
+        """The schema of the rows of a grouping, the same object at each call: with an entity, its value and the role
+        follow the fields."""
+        entity = self.entity_of(grouping)
+        return self if entity is None else self._of_entity[entity]
+
+    def of_expressions(self, grouping: Iterable[str]) -> TransactionSchema:
+        """The fields that the expressions of a rule with this grouping may name: with an entity, also the role."""
+        rows = self.of_rows(grouping)
+        return rows if rows is self else replace(rows, fields=(*self.fields, rows.fields[-1]))
+
+    @cached_property
+    def _of_entity(self) -> Mapping[DeclaredEntity, TransactionSchema]:
+        found = {}
+        for each in self.entities:
+            like = self._by_name[each.fields[0]]
+            value = Field(each.name, like.type, precision=like.precision, scale=like.scale)
+            role = Field(ROLE, FieldType.STRING, display=FieldDisplay("Role", values=each.role_names))
+            found[each] = TransactionSchema((*self.fields, value, role), row_entity=each)
+        return found
+
     @cached_property
     def _by_name(self) -> Mapping[str, Field]:
         return {name: field for field in self.fields for name in field.member_names}
@@ -190,6 +232,8 @@ class TransactionSchema:
         if self.unwrap is not Envelope.NONE:
             document["unwrap"] = self.unwrap.value
         document |= self.format.document()
+        if self.entities:
+            document["entities"] = [each.document() for each in self.entities]
         return yaml.safe_dump(document, sort_keys=False)
 
     @classmethod
@@ -203,9 +247,10 @@ class TransactionSchema:
         unwrap = _parse_envelope(document, faults)
         encoding = parse_format(document, folder, faults) if isinstance(document, dict) else FormatSettings()
         faults += _faults_of_set(fields)
+        entities = _parse_entities(document, fields, faults)
         if faults:
             raise ConfigError(f"{where}: " + "; ".join(faults))
-        return cls(tuple(fields), unwrap, encoding)
+        return cls(tuple(fields), unwrap, encoding, entities)
 
 
 def _document(field: Field) -> dict[str, object]:
@@ -228,11 +273,22 @@ def _parse_envelope(document: object, faults: list[str]) -> Envelope:
     return Envelope(str(found))
 
 
+def _parse_entities(document: object, fields: list[Field], faults: list[str]) -> tuple[DeclaredEntity, ...]:
+    declared = document.get("entities") if isinstance(document, dict) else None
+    if declared is None:
+        return ()
+    if len(fields) > MAX_FIELDS - _ROW_FIELDS:
+        faults.append(f"`fields` must hold at most {MAX_FIELDS - _ROW_FIELDS} fields beside `entities`")
+    names = {name: field.name for field in fields for name in field.member_names}
+    kinds = {field.name: (field.type, field.precision, field.scale) for field in fields}
+    return parse_entities(declared, names, kinds, faults)
+
+
 def _parse_fields(document: object, faults: list[str]) -> list[Field]:
     if not isinstance(document, dict) or not isinstance(document.get("fields"), list):
         faults.append("must hold a list `fields`")
         return []
-    faults += [f"unknown key {key!r}" for key in document if key not in ("fields", "unwrap", *FORMAT_KEYS)]
+    faults += [f"unknown key {key!r}" for key in document if key not in ("fields", "unwrap", "entities", *FORMAT_KEYS)]
     items = document["fields"]
     if not 1 <= len(items) <= MAX_FIELDS:
         faults.append(f"`fields` must hold 1 to {MAX_FIELDS} fields, not {len(items)}")
