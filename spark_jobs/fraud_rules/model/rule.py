@@ -196,8 +196,9 @@ class Rule(_ComparedAggregate):
     `aggregate_field` is None for the three counts, and for a field of ones (`aggregates_ones`). `filter` selects the
     rows of a `window`. `when` selects the transactions that are evaluated; without it, these are the rows that pass the
     filter. `limit` is a number, or an expression that is computed for each evaluated transaction; if it is null, the
-    condition does not hold. `rollout` restricts the evaluation to a share of the keys. `source` names the writer of the
-    rule record. `force` admits a rule over a budget. An alert adds `weight` to the score of its transaction's decision.
+    condition does not hold. `rollout` restricts the evaluation to a share of the keys. `roles` is the largest number of
+    rows that a transaction has in the grouping: that of the entity's roles. `source` names the writer of the rule
+    record. `force` admits a rule over a budget. An alert adds `weight` to the score of its transaction's decision.
     `warm_up` requests the transactions before the rule (see `model.warm_up`). `document` is the rule record, ready for
     JSON: without null members, whole numbers as integers, and other numbers as `Decimal`. Alerts quote the document.
 
@@ -224,6 +225,7 @@ class Rule(_ComparedAggregate):
     required: int = 0
     has_aggregate: bool = True
     rollout: Rollout | None = None
+    roles: int = 1
     source: str | None = None
     force: bool = False
     weight: int = DEFAULT_WEIGHT

@@ -147,6 +147,7 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
         required=required,
         has_aggregate=own is not NO_AGGREGATE,
         rollout=rollout,
+        roles=reader.roles(grouping),
         source=source,
         force=force,
         weight=weight,

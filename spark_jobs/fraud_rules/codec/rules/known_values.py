@@ -16,6 +16,7 @@ __all__ = ["unknown_values"]
 
 def unknown_values(rule: Rule, schema: TransactionSchema) -> list[Reason]:
     """List the unknown texts by member. Such a rule is valid, but its condition may never be true."""
+    schema = schema.of_expressions(rule.grouping)
     past = None if rule.baseline is None else rule.baseline.filter
     conditions = [
         ("filter", rule.filter),

@@ -75,5 +75,5 @@ class EntryReader:
 
 def _canonical(schema: TransactionSchema, names: tuple[str, ...]) -> Grouping | None:
     """The grouping of these names and aliases; None if the schema does not declare all of them."""
-    fields = [schema.field(name) for name in names]
-    return tuple(sorted({field.name for field in fields if field})) if all(fields) else None
+    found = [schema.key_name(name) for name in names]
+    return tuple(sorted({name for name in found if name})) if all(found) else None

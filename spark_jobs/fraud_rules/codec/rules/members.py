@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import TypeVar
 
@@ -88,9 +88,12 @@ class MemberReader:
         reasons: list[Reason],
         within: str = "",
         inherited: Collection[str] = (),
+        of_expressions: TransactionSchema | None = None,
     ) -> None:
+        """`of_expressions` has the fields that expressions may name; the grouping of the document determines it."""
         self._document = document
         self._schema = schema
+        self._of_expressions = of_expressions or schema.of_expressions(_texts(document.get("groupingKeyNames")))
         self._limits = limits
         self._reasons = reasons
         self._within = within
@@ -132,7 +135,8 @@ class MemberReader:
     def _within_member(self, name: str, members: Mapping[str, object], inherited: Collection[str]) -> MemberReader:
         given = {each: value for each, value in members.items() if value is not None}
         found = {each: self._document[each] for each in inherited if each in self._document and each not in given}
-        return MemberReader({**found, **given}, self._schema, self._limits, [], f"{name}.", found.keys())
+        document, within = {**found, **given}, f"{name}."
+        return MemberReader(document, self._schema, self._limits, [], within, found.keys(), self._of_expressions)
 
     def has(self, name: str) -> bool:
         """Whether the document has a member, also with an empty value."""
@@ -177,7 +181,11 @@ class MemberReader:
         if "groupingKeyNames" not in self._document:
             self.reject("groupingKeyNames", "is required: declared fields, or [] for one key for all transactions")
             return None
-        names = self._fields("groupingKeyNames")
+        entities = [each.name for each in self._schema.entities]
+        names = self._names("groupingKeyNames", self._schema.key_name, entities)
+        named = [name for name in names if name in entities]
+        if len(named) > 1:
+            self.reject("groupingKeyNames", f"has the entities {' and '.join(named)}; one is allowed")
         return None if self.has_reason("groupingKeyNames") else names
 
     def aggregate_function(self) -> AggregateFunction | None:
@@ -217,7 +225,7 @@ class MemberReader:
 
     def unique(self, function: AggregateFunction | None) -> tuple[str, ...]:
         """`unique` as sorted canonical names; required for COUNT_DISTINCT, otherwise empty."""
-        names = self._fields("unique")
+        names = self._names("unique", self._field_name)
         if function in _OF_UNIQUE:
             if not names and not self.has_reason("unique"):
                 self.reject("unique", f"is required with {function}: the fields whose distinct values are counted")
@@ -309,7 +317,7 @@ class MemberReader:
 
     def _parsed(self, name: str, text: str, parse: Callable[[str, TransactionSchema, RuleLimits, str], T]) -> T | None:
         try:
-            return parse(text, self._schema, self._limits, self._within + name)
+            return parse(text, self._of_expressions, self._limits, self._within + name)
         except RuleRejected as rejected:
             self._reasons.extend(rejected.reasons)
             return None
@@ -321,9 +329,15 @@ class MemberReader:
             return None
         if not grouping:
             self.reject("rolloutPercent", "needs groupingKeyNames, because it selects a share of the keys")
-        fields = [field for name in grouping if (field := self._schema.field(name))]
+        rows = self._schema.of_rows(grouping)
+        fields = [field for name in grouping if (field := rows.field(name))]
         key = tuple(FieldRef(each.name, each.type, each.scale, each.precision) for each in fields)
         return None if percent == ALL_KEYS else Rollout(rule_id, percent, key)
+
+    def roles(self, grouping: tuple[str, ...]) -> int:
+        """The largest number of rows that a transaction has in the grouping."""
+        entity = self._schema.entity_of(grouping)
+        return 1 if entity is None else len(entity.roles)
 
     def check_reach(self, reach_ms: int) -> None:
         """Check that window and baseline together are not longer than the longest window."""
@@ -405,8 +419,15 @@ class MemberReader:
         self.reject(name, f"must be a whole number from {low} to {high}, not {describe_value(value)}")
         return None
 
-    def _fields(self, name: str) -> tuple[str, ...]:
-        """A list of distinct declared fields, as sorted canonical names; empty if the list is absent or invalid."""
+    def _field_name(self, name: str) -> str | None:
+        field = self._schema.field(name)
+        return None if field is None else field.name
+
+    def _names(
+        self, name: str, canonical_name: Callable[[str], str | None], entities: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """A list of distinct declared fields, and of `entities`, as sorted canonical names; empty if the list is absent
+        or invalid."""
         value = self._document.get(name, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             self.reject(name, "must be a list of field names")
@@ -416,14 +437,14 @@ class MemberReader:
             return ()
         canonical: set[str] = set()
         for item in value:
-            field = self._schema.field(item)
-            if field is None:
-                declared = ", ".join(self._schema.names)
+            found = canonical_name(item)
+            if found is None:
+                declared = ", ".join((*self._schema.names, *entities))
                 self.reject(name, f"{quote(item)} is not a declared field; the declared fields are {declared}")
-            elif field.name in canonical:
-                self.reject(name, f"{quote(item)} names the field {field.name} a second time")
+            elif found in canonical:
+                self.reject(name, f"{quote(item)} names the field {found} a second time")
             else:
-                canonical.add(field.name)
+                canonical.add(found)
         return tuple(sorted(canonical))
 
     def reject(self, name: str, message: str) -> None:
@@ -431,3 +452,8 @@ class MemberReader:
         if isinstance(self._document.get(name), UnusableNumber):
             return
         self._reasons.append(Reason(self._within + name, message))
+
+
+def _texts(value: object) -> list[str]:
+    """The texts of a list; none of any other value."""
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []

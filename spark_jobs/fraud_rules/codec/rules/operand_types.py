@@ -34,7 +34,7 @@ from fraud_rules.model.expressions.lookups import MAP_FUNCTIONS, ListMembership,
 from fraud_rules.model.expressions.predicate import value_of_condition
 from fraud_rules.model.expressions.previous import PREVIOUS, PreviousValue
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
+from fraud_rules.model.schema import ROLE, TIME_FIELD, TransactionSchema
 from fraud_rules.model.value_list import CollectionKind, CollectionName, ListType
 from fraud_rules.model.value_map import MapType
 from fraud_rules.runtime.safe_text import quote
@@ -205,6 +205,9 @@ class OperandBuilder(Transformer_NonRecursive[Token, Part]):
             self._problem(f"reads the {PREVIOUS} payment, which is allowed in {' and '.join(JUDGED_MEMBERS)} only", at)
         if node is not None and not isinstance(node, FieldRef):
             self._problem(f"{PREVIOUS} needs a declared field, not {shown(node)}", arguments[0].at)
+            return None
+        if node is not None and self._schema.row_entity is not None and node.name == ROLE:
+            self._problem(f"{PREVIOUS} needs a field of the payment, not its {ROLE}", arguments[0].at)
             return None
         return None if node is None else PreviousValue(node)
 
