@@ -42,10 +42,12 @@ _Multiset: TypeAlias = tuple[Predicate | None, Window, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _GroupingNeed:
-    """What the rules of a grouping keep: its widest window in ms, and the number of its multisets."""
+    """What the rules of a grouping keep: its widest window in ms, the number of its multisets, and the rows of a
+    transaction, one for each role of an entity."""
 
     widest_ms: int
     multisets: int
+    roles: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,7 @@ class _Users:
     """The rules of a grouping that use each reach and each multiset."""
 
     def __init__(self) -> None:
+        self._roles = 1
         self.reaches_ms: Counter[int] = Counter()
         self._multisets: Counter[_Multiset] = Counter()
         self._need: _GroupingNeed | None = None
@@ -157,6 +160,7 @@ class _Users:
     def add(self, rule: Rule, count: int) -> None:
         """Add a rule, or remove it with a `count` of -1."""
         self._need = None
+        self._roles = rule.roles
         _count(self.reaches_ms, rule.reach_ms, count)
         for each in rule.aggregates:
             if aggregate_of(each).is_distinct:
@@ -164,7 +168,7 @@ class _Users:
 
     def need(self) -> _GroupingNeed:
         if self._need is None:
-            self._need = _GroupingNeed(max(self.reaches_ms), len(self._multisets))
+            self._need = _GroupingNeed(max(self.reaches_ms), len(self._multisets), self._roles)
         return self._need
 
 
@@ -198,7 +202,7 @@ def over_budget(rule: Rule, load: StateLoad, traffic: ObservedTraffic, budget_by
 
 
 def _bytes_of(need: _GroupingNeed | None, traffic: ObservedTraffic) -> int:
-    return 0 if need is None else estimate_state_bytes(need.widest_ms, traffic, need.multisets)
+    return 0 if need is None else need.roles * estimate_state_bytes(need.widest_ms, traffic, need.multisets)
 
 
 def _shareable(rule: Rule, need: _GroupingNeed | None) -> str:

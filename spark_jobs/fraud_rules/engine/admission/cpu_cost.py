@@ -58,7 +58,7 @@ _Part: TypeAlias = tuple[Hashable, ...]
 def estimate_cpu_ns(rule: Rule) -> int:
     """The CPU time that the rule needs for each transaction beside its grouping, if it shares no work with other rules,
     in ns."""
-    return _evaluation_ns(rule) + sum(dict(_shared_parts(rule)).values()) - GROUPING_NS
+    return _evaluation_ns(rule) + sum(dict(_shared_parts(rule)).values()) - rule.roles * GROUPING_NS
 
 
 class CpuLoad:
@@ -140,11 +140,17 @@ def _evaluation_ns(rule: Rule) -> int:
         each.aggregate_function.traits.evaluation_ns + (0 if each.limit_expression is None else _OWN_LIMIT_NS)
         for each in rule.aggregates
     )
-    return compared_ns + (0 if rule.baseline is None else _BASELINE_NS)
+    return rule.roles * (compared_ns + (0 if rule.baseline is None else _BASELINE_NS))
 
 
 def _shared_parts(rule: Rule) -> Iterator[tuple[_Part, int]]:
-    """The parts of the rule's work that other rules of its grouping can share, each with its cost in ns."""
+    """The parts of the rule's work that other rules of its grouping can share, each with its cost in ns: that of all
+    rows of a transaction."""
+    return ((part, rule.roles * cost_ns) for part, cost_ns in _parts_of_row(rule))
+
+
+def _parts_of_row(rule: Rule) -> Iterator[tuple[_Part, int]]:
+    """`_shared_parts` for one row."""
     fields = rule.grouping
     yield ("grouping", fields), GROUPING_NS
     if rule.selection is not None:

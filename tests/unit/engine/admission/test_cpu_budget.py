@@ -92,6 +92,12 @@ def test_shared_work_counts_once(other: Rule, shares: bool) -> None:
     assert together > alone_ns(rule(1))
 
 
+def test_a_rule_by_an_entity_costs_as_much_as_the_rows_of_its_roles() -> None:
+    each = replace(rule(1), filter=CASH, conditions=(HOURLY,))
+    assert load_of(replace(each, roles=2)).total_ns == 2 * load_of(each).total_ns
+    assert estimate_cpu_ns(replace(each, roles=2)) == 2 * estimate_cpu_ns(each)
+
+
 def test_each_feature_of_a_rule_costs_something() -> None:
     plain = estimate_cpu_ns(rule(1))
     baseline = Baseline(60_000, AggregateFunction.AVG, "paymentAmount", CASH)

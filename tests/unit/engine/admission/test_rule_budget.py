@@ -79,6 +79,8 @@ def test_the_estimate_is_rate_times_window_and_lateness() -> None:
         pytest.param([], rule(1, A, 20), 20, False, id="just fits"),
         pytest.param([], rule(1, A, 21), 20, True, id="a minute too long"),
         pytest.param([], rule(1, A, 21, force=True), 20, False, id="forced"),
+        pytest.param([], replace(rule(1, A, 10), roles=2), 20, False, id="just fits with a row for each role"),
+        pytest.param([], replace(rule(1, A, 11), roles=2), 20, True, id="the rows of all roles are kept"),
         pytest.param([], compared(rule(1, A, 10), 10), 20, False, id="just fits with its baseline"),
         pytest.param([], compared(rule(1, A, 10), 11), 20, True, id="the window of the baseline counts"),
         pytest.param([rule(1, A, 20)], rule(2, B, 10), 20, True, id="another grouping is kept beside"),
