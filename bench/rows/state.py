@@ -70,7 +70,7 @@ def retained(rules: tuple[Document, ...], count: int) -> dict[str, float]:
     engines = [KeyGroupEngine(group, schema, settings, log, views) for group, log in enumerate(logs)]
     outputs = []
     for batch_id, batch in enumerate(_batches(count, schema)):
-        blobs = fan_out(batch, timeline, settings.key_groups)
+        blobs = fan_out(batch, timeline, schema, settings.key_groups)
         outputs = [
             engine.process([blobs.get(group, EMPTY_BLOB)], timeline, batch_id, now_ms())
             for group, engine in enumerate(engines)

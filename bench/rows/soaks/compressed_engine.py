@@ -83,7 +83,7 @@ class CompressedEngine:
         batch = decode_transactions(
             RawTransactions.of(values, partitions, offsets, append_ms), self.schema, RecordLimits()
         ).batch
-        rows = spread(batch, self.timeline, _KEY_GROUPS)
+        rows = spread(batch, self.timeline, self.schema, _KEY_GROUPS)
         outputs = [
             engine.process_rows(rows.get(group, []), self.timeline, self._batches, 0)
             for group, engine in enumerate(self._engines)

@@ -106,7 +106,7 @@ class _Detector:
 
     def step(self, number: int) -> None:
         """Evaluate a batch in the next worker."""
-        blobs = fan_out(self._payments.batch(number), self._timeline, _KEY_GROUPS)
+        blobs = fan_out(self._payments.batch(number), self._timeline, SCHEMA, _KEY_GROUPS)
         self._outputs = [
             engine.process([blobs.get(group, EMPTY_BLOB)], self._timeline, number, 0)
             for group, engine in enumerate(self._workers[number % _WORKERS])

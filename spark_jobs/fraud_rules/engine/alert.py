@@ -30,7 +30,7 @@ from fraud_rules.model.expressions.unscaled import unscaled_text
 from fraud_rules.model.output import AlertRecord, NamedOutcome
 from fraud_rules.model.rule import AggregateCondition, Baseline, PreviousRows, Rule, RuleAction
 from fraud_rules.model.ruleset import RuleInForce
-from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, Field, FieldType, TransactionSchema
+from fraud_rules.model.schema import ID_FIELD, ROLE, TIME_FIELD, Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch, cells_of
 from fraud_rules.model.value_list import CollectionKind
 
@@ -53,9 +53,17 @@ _NAMESPACE = ALERT_NAMESPACE.bytes
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
-def alert_id(rule_id: int, rule_version: int, key: dict[str, object], transaction_id: int | str) -> str:
-    """Derive the id of an alert. The same alert has the same id in every evaluation."""
-    name = _encoder.encode([rule_id, rule_version, sorted(key.items()), transaction_id])
+def alert_id(
+    rule_id: int,
+    rule_version: int,
+    key: Mapping[str, object],
+    transaction_id: int | str,
+    role: str | None = None,
+) -> str:
+    """Derive the id of an alert. The same alert has the same id in every evaluation. `role` is that of a row in a
+    grouping by an entity."""
+    of_row = () if role is None else (role,)
+    name = _encoder.encode([rule_id, rule_version, sorted(key.items()), transaction_id, *of_row])
     return _uuid5_text(name)
 
 
@@ -168,10 +176,13 @@ _NOTHING: Final[UsedVersions] = {}
 
 
 class _Payment(NamedTuple):
-    """A transaction of the batch with its JSON, append time, partition and offset."""
+    """A row of the batch: its transaction with its JSON, append time, partition and offset, its grouping key, and in a
+    grouping by an entity the name of its role."""
 
     event: dict[str, object]
     encoded: bytes
+    key: dict[str, object]
+    role: str | None
     append_ms: int
     partition: int
     offset: int
@@ -190,9 +201,10 @@ class AlertBuilder:
         output: Iterable[Sequence[int]],
     ) -> None:
         self._schema = schema
-        self._fields = fields
+        self._entity = schema.entity_of(fields)
         self._detection_ms = detection_ms
-        self._payments = _payments(batch, list(dict.fromkeys([row[at.O_ROW] for row in output])), schema)
+        rows = list(dict.fromkeys([row[at.O_ROW] for row in output]))
+        self._payments = _payments(batch, rows, schema, fields)
 
     def build(
         self,
@@ -208,11 +220,11 @@ class AlertBuilder:
         `used` has the versions of the lists and maps that the rule names, by kind and name. `limit` is the value of its
         limit if this is an expression. `previous` is the result of `previous_payment`.
         """
-        rule, (event, encoded, append_ms, partition, offset) = in_force.rule, self._payments[row[at.O_ROW]]
-        key = {name: event[name] for name in self._fields}
+        rule = in_force.rule
+        event, encoded, key, role, append_ms, partition, offset = self._payments[row[at.O_ROW]]
         transaction_id: int | str = event[ID_FIELD]  # type: ignore[assignment]
         time_ms: int = event[TIME_FIELD]  # type: ignore[assignment]
-        identity = alert_id(rule.rule_id, in_force.version, key, transaction_id)
+        identity = alert_id(rule.rule_id, in_force.version, key, transaction_id, role)
         start_ms = rule.window.start_ms(time_ms)
         assert start_ms is not None  # a rule does not fire without its window
         alert = AlertDocument(
@@ -238,6 +250,7 @@ class AlertBuilder:
             limit=UNSET if limit is None else limit,
             previous=previous,
             conditions=list(conditions) or UNSET,
+            role=UNSET if role is None else role,
         )
         text = _encoder.encode(alert)
         transaction_at = text.index(_TRANSACTION) + len(_TRANSACTION) - 1
@@ -259,6 +272,7 @@ class AlertBuilder:
             event_ms=time_ms,
             transaction_at=transaction_at,
             transaction_end=transaction_at + len(encoded),
+            role=0 if self._entity is None or role is None else self._entity.role_names.index(role),
         )
 
     def outcome(self, in_force: RuleInForce, row: Sequence[int]) -> NamedOutcome:
@@ -277,32 +291,38 @@ class AlertBuilder:
 
     def encode_evaluation(self, in_force: RuleInForce, row: Sequence[int]) -> bytes:
         """Encode the evaluation of one rule for one transaction as JSON, for debugging."""
-        event = self._payments[row[at.O_ROW]].event
-        rule = in_force.rule
+        payment, rule = self._payments[row[at.O_ROW]], in_force.rule
+        event = payment.event
         value = triggering_value(rule, row, self._schema) if _has_value(rule, row) else None
         return _encoder.encode(
             EvaluationDocument(
                 rule_id=in_force.rule.rule_id,
                 rule_version=in_force.version,
-                key={name: event[name] for name in self._fields},
+                key=payment.key,
                 transaction_id=event[ID_FIELD],  # type: ignore[arg-type]
                 event_time=event[TIME_FIELD],  # type: ignore[arg-type]
                 value=value,
                 window_count=row[at.O_COUNT],
                 outcome=_OUTCOMES[row[at.O_FIRED]],
+                role=UNSET if payment.role is None else payment.role,
             )
         )
 
 
-def _payments(batch: TransactionBatch, indices: Sequence[int], schema: TransactionSchema) -> dict[int, _Payment]:
-    """The transactions at these positions, by position. Several rules often fire on one transaction."""
+def _payments(
+    batch: TransactionBatch, indices: Sequence[int], schema: TransactionSchema, fields: Sequence[str]
+) -> dict[int, _Payment]:
+    """The rows at these positions, by position. Several rules often fire on one transaction."""
     if not indices:
         return {}
     events = batch.rows(indices, schema)
     rows = np.array(indices, np.int64)
     places = [each[rows].tolist() for each in (batch.append_ms, batch.partition, batch.offset)]
     encoded = map(_encoder.encode, events)
-    return dict(zip(indices, map(_Payment, events, encoded, *places), strict=True))
+    known = events if schema.entity_of(fields) is None else batch.rows(indices, schema.of_rows(fields))
+    keys = [{name: each[name] for name in fields} for each in known]
+    roles = [None if known is events else each[ROLE] for each in known]
+    return dict(zip(indices, map(_Payment, events, encoded, keys, roles, *places), strict=True))
 
 
 _documents: dict[int, tuple[RuleInForce, msgspec.Raw]] = {}

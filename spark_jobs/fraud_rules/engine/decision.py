@@ -21,11 +21,11 @@ from fraud_rules.model.output import AlertRecord, KeyGroupOutput
 __all__ = ["PlacedDecision", "alerts_in_order", "decisions"]
 
 _encode = msgspec.json.Encoder().encode
-_order = attrgetter("append_ms", "partition", "offset", "rule_id")
+_order = attrgetter("append_ms", "partition", "offset", "rule_id", "role")
 
 
 def alerts_in_order(outputs: Iterable[KeyGroupOutput]) -> list[AlertRecord]:
-    """The alerts of a batch, live and shadow, by (append time, partition, offset, rule id)."""
+    """The alerts of a batch, live and shadow, by (append time, partition, offset, rule id, role)."""
     alerts = [alert for output in outputs for alert in output.alerts]
     alerts.sort(key=_order)
     return alerts
@@ -61,7 +61,7 @@ def decisions(
 
 
 def _decision(alerts: Sequence[AlertRecord], thresholds: DecisionThresholds, detection_ms: int) -> PlacedDecision:
-    """The decision from all live alerts of one transaction, which are ordered by rule id."""
+    """The decision from all live alerts of one transaction, which are ordered by rule id and role."""
     first = alerts[0]
     score = score_of({alert.rule_id: alert.weight for alert in alerts})
     decision = DecisionDocument(

@@ -264,7 +264,9 @@ class _BatchEvaluation:
             if self._engine.meter is None
             else self._engine.meter.sample(head.fields, len(plan.in_force), len(batch))
         )
-        events = None if rows is None else rows.rows.events(self._engine.schema)[rows.start : rows.end]
+        events = (
+            None if rows is None else rows.rows.events(self._engine.schema.of_rows(head.fields))[rows.start : rows.end]
+        )
         if rows is not None and (sample is None or rows.is_whole):
             masks = rows.rows.masks(plan, self._timeline, sample).between(rows.start, rows.end)
         else:

@@ -2,13 +2,14 @@
 
 A transaction belongs to a grouping if the grouping is in force at the transaction's append time and the transaction has
 no null in the grouping's fields. The empty grouping has one key, so one key group gets all its transactions. A blob
-packs the rows of one key group.
+packs the rows of one key group. In a grouping by an entity, each of the transaction's rows has a key group of its own
+(see `role_rows`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,13 +17,17 @@ from numpy.typing import NDArray
 
 from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.keygroup import hash_text, key_groups_of
+from fraud_rules.engine.role_rows import has_no_role, role_rows
 from fraud_rules.model.ruleset import Grouping, RuleTimeline
+from fraud_rules.model.schema import DeclaredEntity, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 
 Ints = NDArray[np.int64]
 
+_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 
-class _Blob(msgspec.Struct, array_like=True, gc=False):
+
+class _BlobPart(msgspec.Struct, array_like=True, gc=False):
     """Rows ordered by grouping. `rows` packs `counts[0]` rows of `groupings[0]`, then `counts[1]` rows of
     `groupings[1]`, and so on."""
 
@@ -32,45 +37,79 @@ class _Blob(msgspec.Struct, array_like=True, gc=False):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Blob).decode
+_decode = msgspec.msgpack.Decoder(list[_BlobPart]).decode
 
-EMPTY_BLOB = _encode(_Blob([], [], b""))
+EMPTY_BLOB = _encode([])
 """A blob without rows. A key group that gets no rows processes this blob to clean up its state."""
 
 
+class GroupingTargets(NamedTuple):
+    """The rows of a grouping by their positions in `batch`, with their key groups.
+
+    `batch` has the transactions, or in a grouping by an entity the rows of their roles.
+    """
+
+    fields: Grouping
+    batch: TransactionBatch
+    rows: Ints
+    key_groups: Ints
+
+
 def fan_out(
-    batch: TransactionBatch, timeline: RuleTimeline, key_groups: int, only: Collection[int] | None = None
+    batch: TransactionBatch,
+    timeline: RuleTimeline,
+    schema: TransactionSchema,
+    key_groups: int,
+    only: Collection[int] | None = None,
 ) -> dict[int, bytes]:
     """Pack the rows of each key group into a blob, in the batch's order. The result excludes key groups without rows,
-    and all key groups outside `only`."""
-    groupings: list[Grouping] = []
-    rows_by_grouping: list[Ints] = []
-    targets_by_grouping: list[Ints] = []
-    for fields, rows, targets in targets_of(batch, timeline, key_groups):
-        groupings.append(fields)
-        selected = slice(None) if only is None else _mask_of(only, key_groups)[targets]
-        rows_by_grouping.append(rows[selected])
-        targets_by_grouping.append(targets[selected])
-    if not groupings:
-        return {}
-    return _pack_rows(batch, groupings, rows_by_grouping, targets_by_grouping, key_groups)
+    and all key groups outside `only`. A blob has a part for the groupings by fields, and one for each entity."""
+    sources: dict[int, list[GroupingTargets]] = {}
+    for each in targets_of(batch, timeline, schema, key_groups):
+        selected = slice(None) if only is None else _mask_of(only, key_groups)[each.key_groups]
+        chosen = each._replace(rows=each.rows[selected], key_groups=each.key_groups[selected])
+        sources.setdefault(id(each.batch), []).append(chosen)
+    parts: dict[int, list[_BlobPart]] = {}
+    for targets in sources.values():
+        for key_group, part in _pack_rows(targets, key_groups):
+            parts.setdefault(key_group, []).append(part)
+    return {key_group: _encode(parts[key_group]) for key_group in sorted(parts)}
 
 
 def targets_of(
-    batch: TransactionBatch, timeline: RuleTimeline, key_groups: int
-) -> Iterator[tuple[Grouping, Ints, Ints]]:
-    """Each grouping in force, sorted, with the positions of its rows and their key groups."""
-    hashes: dict[str, NDArray[np.uint64]] = {}
+    batch: TransactionBatch, timeline: RuleTimeline, schema: TransactionSchema, key_groups: int
+) -> list[GroupingTargets]:
+    """The rows of each grouping in force, sorted by grouping."""
+    by_entity: dict[DeclaredEntity | None, dict[Grouping, Ints]] = {}
     for fields, in_force in _groupings_in_force(batch, timeline).items():
+        by_entity.setdefault(schema.entity_of(fields), {})[fields] = in_force
+    found: list[GroupingTargets] = []
+    for entity, groupings in by_entity.items():
+        rows = role_rows(batch, entity)
+        in_force_of_rows = groupings if entity is None else _groupings_in_force(rows, timeline)
+        chosen = {fields: in_force_of_rows.get(fields, _NO_ROWS) for fields in groupings}
+        found += _targets_in(rows, chosen, key_groups)
+    return sorted(found, key=lambda each: each.fields)
+
+
+def _targets_in(
+    batch: TransactionBatch, groupings: Mapping[Grouping, Ints], key_groups: int
+) -> Iterator[GroupingTargets]:
+    hashes: dict[str, NDArray[np.uint64]] = {}
+    for fields, in_force in groupings.items():
         rows = _without_null_keys(batch, fields, in_force)
         for name in fields:
             if name not in hashes:
                 hashes[name] = _hashes(batch.columns[name])
-        yield fields, rows, key_groups_of(fields, [hashes[name][rows] for name in fields], len(rows), key_groups)
+        targets = key_groups_of(fields, [hashes[name][rows] for name in fields], len(rows), key_groups)
+        yield GroupingTargets(fields, batch, rows, targets)
 
 
-def null_keys(batch: TransactionBatch, timeline: RuleTimeline) -> NDArray[np.bool_]:
-    """The mask of the rows that have a null in a field of a grouping in force: this grouping does not evaluate them."""
+def null_keys(batch: TransactionBatch, timeline: RuleTimeline, schema: TransactionSchema) -> NDArray[np.bool_]:
+    """The mask of the rows that have a null in a field of a grouping in force: this grouping does not evaluate them.
+
+    An entity is null if the fields of all its roles are null.
+    """
     found = np.zeros(len(batch), np.bool_)
     validity = {name: column.valid for name, column in batch.columns.items()}
     nullable = {name: valid for name, valid in validity.items() if valid is not None and not valid.all()}
@@ -78,11 +117,17 @@ def null_keys(batch: TransactionBatch, timeline: RuleTimeline) -> NDArray[np.boo
         for fields, rows in _groupings_in_force(batch, timeline).items():
             for valid in (nullable[name] for name in fields if name in nullable):
                 found[rows] |= ~valid[rows]
+            entity = schema.entity_of(fields)
+            if entity is not None:
+                found[rows] |= has_no_role(batch, entity)[rows]
     return found
 
 
 def rows_by_key_group(batch: TransactionBatch, fields: Grouping, key_groups: int) -> dict[int, TransactionBatch]:
-    """Split the rows of a grouping by key group, in the batch's order. Rows without a grouping key are left out."""
+    """Split the rows of a grouping by key group, in the batch's order. Rows without a grouping key are left out.
+
+    In a grouping by an entity, these are rows of `role_rows`.
+    """
     rows = _without_null_keys(batch, fields, np.arange(len(batch)))
     targets = key_groups_of(fields, [_hashes(batch.columns[name])[rows] for name in fields], len(rows), key_groups)
     return {key_group: batch.take(rows[targets == key_group]) for key_group in np.unique(targets).tolist()}
@@ -104,14 +149,11 @@ def unpack_blobs(
     """Unpack the rows of a key group's blobs, by grouping. `arrange` sorts the rows of one grouping."""
     parts: dict[Grouping, list[TransactionBatch]] = {}
     for blob in blobs:
-        decoded = _decode(blob)
-        start = 0
-        if not decoded.groupings:
-            continue
-        batch = TransactionBatch.unpack(decoded.rows)
-        for fields, count in zip(decoded.groupings, decoded.counts, strict=True):
-            parts.setdefault(fields, []).append(_slice(batch, start, start + count))
-            start += count
+        for part in _decode(blob):
+            batch, start = TransactionBatch.unpack(part.rows), 0
+            for fields, count in zip(part.groupings, part.counts, strict=True):
+                parts.setdefault(fields, []).append(_slice(batch, start, start + count))
+                start += count
     return {fields: arrange(TransactionBatch.concat(parts[fields])) for fields in sorted(parts)}
 
 
@@ -144,31 +186,20 @@ def _hashes(column: Column) -> NDArray[np.uint64]:
     return table[column.values]
 
 
-def _pack_rows(
-    batch: TransactionBatch,
-    groupings: Sequence[Grouping],
-    rows_by_grouping: Sequence[Ints],
-    targets_by_grouping: Sequence[Ints],
-    key_groups: int,
-) -> dict[int, bytes]:
-    """Gather all rows once, ordered by (key group, grouping, row), then split them into blobs.
-
-    `targets_by_grouping` holds the key group of each row of `rows_by_grouping`.
-    """
-    targets = np.concatenate(targets_by_grouping)
+def _pack_rows(groupings: Sequence[GroupingTargets], key_groups: int) -> Iterator[tuple[int, _BlobPart]]:
+    """Gather all rows of one batch once, ordered by (key group, grouping, row), then split them by key group."""
+    targets = np.concatenate([each.key_groups for each in groupings])
     order = np.argsort(targets.astype(np.uint16), kind="stable")
-    gathered = batch.take(np.concatenate(rows_by_grouping)[order])
-    counts = np.stack([np.bincount(each, minlength=key_groups) for each in targets_by_grouping])
+    gathered = groupings[0].batch.take(np.concatenate([each.rows for each in groupings])[order])
+    counts = np.stack([np.bincount(each.key_groups, minlength=key_groups) for each in groupings])
     ends = np.cumsum(counts.sum(axis=0))
-    blobs: dict[int, bytes] = {}
     start = 0
     for key_group, end in enumerate(ends.tolist()):
         if end > start:
-            parts = [(fields, n) for fields, n in zip(groupings, counts[:, key_group].tolist(), strict=True) if n]
+            parts = [(each.fields, n) for each, n in zip(groupings, counts[:, key_group].tolist(), strict=True) if n]
             packed = _slice(gathered, start, end).pack()
-            blobs[key_group] = _encode(_Blob([fields for fields, _ in parts], [n for _, n in parts], packed))
+            yield key_group, _BlobPart([fields for fields, _ in parts], [n for _, n in parts], packed)
         start = end
-    return blobs
 
 
 def _slice(batch: TransactionBatch, start: int, end: int) -> TransactionBatch:

@@ -98,13 +98,15 @@ def rows_of_blobs(
     ]
 
 
-def spread(batch: TransactionBatch, timeline: RuleTimeline, key_groups: int) -> dict[int, list[RowRange]]:
+def spread(
+    batch: TransactionBatch, timeline: RuleTimeline, schema: TransactionSchema, key_groups: int
+) -> dict[int, list[RowRange]]:
     """Assign the rows of a batch to key groups, without packing them. The result excludes key groups without rows."""
     found: dict[int, list[RowRange]] = {}
     ordered = in_arrival_order(batch)
-    for fields, rows, targets in targets_of(ordered, timeline, key_groups):
+    for fields, source, rows, targets in targets_of(ordered, timeline, schema, key_groups):
         order = np.argsort(targets.astype(np.uint16), kind="stable")
-        shared = GroupingRows(fields, ordered.take(rows[order]))
+        shared = GroupingRows(fields, source.take(rows[order]))
         ends = np.cumsum(np.bincount(targets, minlength=key_groups)).tolist()
         for key_group, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
             if end > start:

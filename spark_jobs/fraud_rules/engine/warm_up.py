@@ -25,7 +25,7 @@ from fraud_rules.engine.window.bundles import Ints
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import Operator, Rule, RuleState
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleInForce
-from fraud_rules.model.schema import ID_FIELD, TransactionSchema
+from fraud_rules.model.schema import ID_FIELD, ROLE, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest
 from fraud_rules.model.window import Window
@@ -83,7 +83,8 @@ def collect_history(
     schema: TransactionSchema,
     settings: DetectorSettings,
 ) -> WarmHistory:
-    """Accept the transactions of one key group that the request concerns. `batches` has them in arrival order."""
+    """Accept the rows of one key group that the request concerns. `batches` has them in arrival order; in a grouping by
+    an entity, these are rows of `role_rows`."""
     state = GroupingState.create(schema, request.fields, HeapArrays())
     plan = state.plan([_unevaluated(request)])
     for batch in batches:
@@ -127,11 +128,12 @@ def _by_append_time(rows: TransactionBatch) -> TransactionBatch:
 
 
 def without_known(rows: TransactionBatch, known: TransactionBatch, fields: Grouping) -> TransactionBatch:
-    """The rows whose id `known` does not have for the same grouping key."""
+    """The rows whose identity `known` does not have for the same grouping key: the id, with an entity also the role."""
     if not len(rows) or not len(known):
         return rows
     both = TransactionBatch.concat([rows, known])
-    identity = np.stack([both.columns[name].values for name in (ID_FIELD, *fields)], axis=1)
+    names = (ID_FIELD, *fields, *((ROLE,) if ROLE in both.columns else ()))
+    identity = np.stack([both.columns[name].values for name in names], axis=1)
     mine, others = identity[: len(rows)], identity[len(rows) :]
     candidates = np.flatnonzero(np.isin(mine[:, 0], others[:, 0]))
     if not len(candidates):

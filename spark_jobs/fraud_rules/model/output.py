@@ -17,10 +17,11 @@ class ViewRefresh(IntEnum):
 
 
 class AlertRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """One alert as JSON, with its sort key among all alerts: (append_ms, partition, offset, rule_id).
+    """One alert as JSON, with its sort key among all alerts: (append_ms, partition, offset, rule_id, role).
 
     The members from `rule_version` on are for the decision about the transaction. The transaction's JSON is the part of
     `json` from `transaction_at` to `transaction_end`, so that a decision repeats it without decoding the alert.
+    In a grouping by an entity, `role` is the number of the row's role.
     """
 
     append_ms: int
@@ -37,6 +38,7 @@ class AlertRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     event_ms: int
     transaction_at: int
     transaction_end: int
+    role: int = 0
 
 
 class LateRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):

@@ -73,7 +73,7 @@ class SegmentEvaluation:
         for part in np.unique(parts).tolist():
             timeline = self._timeline_of(segment.rules_end_of(part))
             chosen = rows.take(parts == part)
-            for key_group, blob in fan_out(chosen, timeline, self._settings.key_groups).items():
+            for key_group, blob in fan_out(chosen, timeline, self._schema, self._settings.key_groups).items():
                 yield PartBlob(part, key_group, blob)
 
     def evaluate(

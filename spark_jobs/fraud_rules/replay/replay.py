@@ -42,7 +42,7 @@ ALERT_MEMBERS = (
 )  # fmt: skip
 """The members of an alert that a replay returns beside `transactionId`. Logs, cuts and pins determine them."""
 
-OPTIONAL_MEMBERS = ("lists", "maps", "baseline", "limit", "previous", "conditions")
+OPTIONAL_MEMBERS = ("role", "lists", "maps", "baseline", "limit", "previous", "conditions")
 """Further such members, which only some alerts have."""
 
 _ANSWERED = ("alerts", "decisions", "late", "quarantine", "duplicates", "conflictingDuplicates", "nullKeys")
@@ -100,7 +100,7 @@ class Replay:
         """Evaluate one batch. `detection_ms` is the wall-clock time that its alerts carry. `warm` has the results of
         the warm-ups that join the state at its start, each by key group."""
         decoded = decode_records(records, self._schema, self._settings)
-        rows = spread(decoded.batch, timeline, self._settings.key_groups)
+        rows = spread(decoded.batch, timeline, self._schema, self._settings.key_groups)
         outputs = [
             engine.process_rows(
                 rows.get(key_group, []),
@@ -114,7 +114,7 @@ class Replay:
         ]
         self._batches += 1
         concluded, self._marks = conclude(outputs, timeline)
-        nulls = decoded.batch.take(np.flatnonzero(null_keys(decoded.batch, timeline)))
+        nulls = decoded.batch.take(np.flatnonzero(null_keys(decoded.batch, timeline, self._schema)))
         nulls = in_arrival_order(nulls)
         ids = [nulls.row(i, self._schema)[ID_FIELD] for i in range(len(nulls))]
         return _BatchResult(concluded, [(records[reject.index], reject) for reject in decoded.rejects], ids)

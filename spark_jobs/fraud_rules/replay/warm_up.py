@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.fanout import in_arrival_order, rows_by_key_group
+from fraud_rules.engine.role_rows import role_rows
 from fraud_rules.engine.warm_up import WarmHistory, collect_history
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.warm_up import WarmUpRequest
@@ -32,7 +33,8 @@ def histories_of(
     """The history of each key group. `ends` are the offsets after the last transaction to read, by partition."""
     read = [record for record in records if record.offset < ends.get(record.partition, 0)]
     batch = in_arrival_order(decode_records(read, schema, settings).batch)
-    parts = rows_by_key_group(batch, request.fields, settings.key_groups)
+    rows = role_rows(batch, schema.entity_of(request.fields))
+    parts = rows_by_key_group(rows, request.fields, settings.key_groups)
     return {
         key_group: collect_history(request, [parts[key_group]] if key_group in parts else [], schema, settings)
         for key_group in range(settings.key_groups)

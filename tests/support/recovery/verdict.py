@@ -128,7 +128,12 @@ def _progress_faults(run: Run) -> Iterable[str]:
 def _alert_faults(run: Run, expected: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     """Check live and shadow alerts in arrival order, with their ids and restrictions."""
     wanted = [
-        {**alert, "alertId": alert_id(alert["ruleId"], alert["ruleVersion"], alert["key"], alert["transactionId"])}
+        {
+            **alert,
+            "alertId": alert_id(
+                alert["ruleId"], alert["ruleVersion"], alert["key"], alert["transactionId"], alert.get("role")
+            ),
+        }
         for alert in expected
     ]
     for role, shadow in (("alerts", False), ("shadow_alerts", True)):

@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from fraud_rules.model.declared.entity import DeclaredEntity
 from tests.support.oracle.moments import epoch_ms
 from tests.support.streams import generated
 from tests.support.streams.generated import START_MS
 
 
 class Features(NamedTuple):
-    """The features that the rules of a stream may use. Without `named_rules`, conditions are aggregates only."""
+    """The features that the rules of a stream may use. Without `named_rules`, conditions are aggregates only. With
+    `entities`, the schema declares `ENTITIES`."""
 
     limits: bool = False
     rollout: bool = False
@@ -27,6 +29,7 @@ class Features(NamedTuple):
     previous: bool = False
     conditions: bool = False
     named_rules: bool = True
+    entities: bool = False
 
 
 LIMITS = [
@@ -63,6 +66,23 @@ PREVIOUS_CONDITIONS = [
     "previous(transactionId) < transactionId and beneficiaryId = previous(beneficiaryId)",
 ]
 PREVIOUS_LIMITS = ["previous(paymentAmount)", "coalesce(previous(points), 1)"]
+ENTITIES = (
+    DeclaredEntity("account", (("out", "payeeId"), ("in", "beneficiaryId"))),
+    DeclaredEntity("party", (("a", "beneficiaryId"), ("b", "points"), ("c", "payeeId"))),
+)
+ENTITY_GROUPINGS = [["account"], ["account"], ["paymentType", "account"], ["party"], ["account", "payeeId"]]
+REFUSED_GROUPINGS = [["account", "party"], ["account", "account"]]
+ROLE_CONDITIONS = [
+    "role = 'out'",
+    "role = 'in' and paymentAmount >= 1",
+    "role != 'out' or cardPresent",
+    "role in ('in', 'a', 'b')",
+    "substring(role, 1, 1) like 'o%' or points is null",
+    "payeeId = beneficiaryId and role = 'in'",
+    "role is null",
+]
+REFUSED_ROLE_CONDITIONS = ["role > 1", "account = 1", "previous(role) = 'in'"]
+ROLE_LIMITS = ["length(role)", "length(role) - 1"]
 ZONES = [None, "UTC", "Europe/Berlin", "America/St_Johns", "America/Havana", "Pacific/Apia", "Nowhere/Else"]
 BOUNDARIES = [
     "2023-11-15T00:00:00",  # a day in UTC
@@ -174,9 +194,28 @@ def _featured(draw: st.DrawFn, rule: Mapping[str, Any], features: Features) -> d
     if features.calendars and draw(st.booleans()):
         found.pop("baseline", None)
         found = _without_nulls({**found, **draw(_calendars(found.get("windowSeconds", 60)))})
+    if features.entities:
+        found = draw(_with_entity(found))
     if features.conditions:
         found = draw(_with_conditions(found, features))
     return found
+
+
+@st.composite
+def _with_entity(draw: st.DrawFn, rule: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw an entity for most rules, and conditions with the role. A few are rejected."""
+    found = dict(rule)
+    has_entity = draw(st.integers(0, 3)) > 0
+    if has_entity:
+        found["groupingKeyNames"] = draw(st.sampled_from(ENTITY_GROUPINGS * 5 + REFUSED_GROUPINGS))
+    if has_entity or draw(st.integers(0, 9)) == 9:
+        conditions = st.sampled_from([None] + ROLE_CONDITIONS * 4 + REFUSED_ROLE_CONDITIONS)
+        for name in ("filter", "when"):
+            if draw(st.booleans()):
+                found[name] = draw(conditions)
+        if "baseline" not in found and draw(st.integers(0, 5)) == 5:
+            found["limit"] = draw(st.sampled_from(ROLE_LIMITS))
+    return _without_nulls(found)
 
 
 def _limits(features: Features) -> list[str]:
@@ -225,7 +264,7 @@ def _conditions(draw: st.DrawFn, features: Features) -> dict[str, Any]:
         "limit": draw(st.sampled_from(["1", "2", "0", *_limits(features)])),
         "windowSeconds": draw(st.sampled_from([2, 20, 1, 60])),
         "aggregateFieldName": draw(st.sampled_from([None, "paymentAmount", "points"])),
-        "filter": draw(st.sampled_from([None, "", "paymentType = 'CSH'"])),
+        "filter": draw(st.sampled_from([None, "", "paymentType = 'CSH'", *ROLE_CONDITIONS[:3] * features.entities])),
     }
     if condition["aggregatorFunctionType"] == "COUNT_DISTINCT":
         condition["unique"] = ["beneficiaryId"]

@@ -53,7 +53,7 @@ def timeline() -> RuleTimeline:
 def blobs(batches: int, rows: int, seed: int = 1, rules: RuleTimeline | None = None) -> list[bytes]:
     """Packed batches of a stream in which keys, types and disorder vary."""
     rules = rules or timeline()
-    return [fan_out(batch, rules, 1)[0] for batch in decoded_batches(batches, rows, seed)]
+    return [fan_out(batch, rules, SCHEMA, 1)[0] for batch in decoded_batches(batches, rows, seed)]
 
 
 def decoded_batches(batches: int, rows: int, seed: int = 1) -> Iterator[TransactionBatch]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from fraud_rules.replay.replay import replay
 from fraud_rules.runtime.zones import CALENDAR_END_MS
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
-from tests.support.streams.features import Features, previous_documents, with_features
+from tests.support.streams.features import ENTITIES, Features, previous_documents, with_features
 from tests.support.streams.generated import (
     START_MS,
     calendar_documents,
@@ -30,6 +31,7 @@ from tests.support.streams.long import long_document
 from tests.support.streams.runs import SHRINKS, STREAMS, check_long, check_stream, described, stream_seeds
 
 NULLABLE = load_schema("nullable")
+ACCOUNTS = replace(NULLABLE, entities=ENTITIES)
 SETTINGS = DetectorSettings()
 
 Answer = Mapping[str, list[Any]]
@@ -42,6 +44,14 @@ def _engine(document: Mapping[str, Any]) -> Answer:
 
 def _oracle(document: Mapping[str, Any]) -> Answer:
     return oracle.evaluate(document, NULLABLE)
+
+
+def _engine_of_accounts(document: Mapping[str, Any]) -> Answer:
+    return replay(document, ACCOUNTS, SETTINGS)
+
+
+def _oracle_of_accounts(document: Mapping[str, Any]) -> Answer:
+    return oracle.evaluate(document, ACCOUNTS)
 
 
 def paid(number: int, after_ms: int, ahead_ms: int = 0) -> dict[str, Any]:
@@ -222,6 +232,29 @@ def test_engine_agrees_with_the_oracle_about_named_rules(stream_seed: int, besid
 def test_engine_agrees_with_the_oracle_about_conditions_after_warm_ups(stream_seed: int) -> None:
     streams = with_features(warmed_documents(), Features(conditions=True, named_rules=False))
     check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
+
+
+@SHRINKS
+@stream_seeds(STREAMS)
+@pytest.mark.parametrize("others", [False, True])
+def test_engine_agrees_with_the_oracle_about_entities(stream_seed: int, others: bool) -> None:
+    features = Features(
+        entities=True, limits=others, rollout=others, calendars=others, maps=others, previous=others, conditions=others,
+        named_rules=False,
+    )  # fmt: skip
+    streams = with_features(documents(), features)
+    check_stream(
+        stream_seed, streams, lambda document: _assert_same(document, _oracle_of_accounts, _engine_of_accounts)
+    )
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 2)
+def test_engine_agrees_with_the_oracle_about_entities_after_warm_ups(stream_seed: int) -> None:
+    streams = with_features(warmed_documents(), Features(entities=True))
+    check_stream(
+        stream_seed, streams, lambda document: _assert_same(document, _oracle_of_accounts, _engine_of_accounts)
+    )
 
 
 def test_a_batch_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:

@@ -50,8 +50,8 @@ def transactions() -> TransactionBatch:
 
 def outputs(rules: RuleTimeline, *, small: bool, meter: RuleMeter | None) -> list[KeyGroupOutput]:
     batch, settings = transactions(), DetectorSettings(key_groups=KEY_GROUPS)
-    parts = spread(batch, rules, KEY_GROUPS) if small else {}
-    blobs = {} if small else fan_out(batch, rules, KEY_GROUPS)
+    parts = spread(batch, rules, SCHEMA, KEY_GROUPS) if small else {}
+    blobs = {} if small else fan_out(batch, rules, SCHEMA, KEY_GROUPS)
     found = []
     for key_group in sorted({*parts, *blobs}):
         rows = parts[key_group] if small else rows_of_blobs([blobs[key_group]])

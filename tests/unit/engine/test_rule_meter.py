@@ -72,7 +72,7 @@ def outputs(meter: RuleMeter | None) -> list[KeyGroupOutput]:
             RawTransactions.of(values, np.zeros(ROWS), first + np.arange(ROWS), at_ms), SCHEMA, RecordLimits()
         )
         engine = KeyGroupEngine(0, SCHEMA, DetectorSettings(key_groups=1), log, views, meter=meter)
-        found.append(engine.process([fan_out(decoded.batch, rules, 1)[0]], rules, batch, START_MS))
+        found.append(engine.process([fan_out(decoded.batch, rules, SCHEMA, 1)[0]], rules, batch, START_MS))
     return [KeyGroupOutput.decode(each.encode()) for each in found]
 
 

@@ -17,11 +17,13 @@ from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.engine.task_rows import rows_of_blobs, spread
 from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.schema import DeclaredEntity
 from fraud_rules.model.transaction import TransactionBatch
 from tests.support.streams.packed import RULES, SCHEMA, SETTINGS, START_MS, comparable, decoded_batches
 
 KEY_GROUPS, BATCHES, ROWS = 5, 50, 40
 LONG_MS = BATCHES * ROWS * 20
+ACCOUNT = DeclaredEntity("account", (("out", "payeeId"), ("in", "beneficiaryId")))
 
 
 def rules_that_change(**members: Any) -> RuleTimeline:
@@ -29,14 +31,19 @@ def rules_that_change(**members: Any) -> RuleTimeline:
     common = {"ruleState": "ACTIVE", "limitOperatorType": ">", "windowSeconds": 10, **members}
     sums = {**common, "aggregateFieldName": "paymentAmount", "aggregatorFunctionType": "SUM"}
     filtered = {"filter": "paymentType in ('CSH', 'CRD')", "when": "paymentAmount > 20"}
+    by_account: list[dict[str, Any]] = []
+    if SCHEMA.entities:
+        grouping = {"groupingKeyNames": ["account", "paymentType"]}
+        by_account = [{**sums, **grouping, "ruleId": 4, "limit": 50, "filter": "role = 'in'", "cooldownSeconds": 2}]
     records = [
+        *by_account,
         {**sums, "ruleId": 1, "groupingKeyNames": RULES[0], "limit": 300, **filtered},
         {**common, "ruleId": 2, "groupingKeyNames": RULES[1], "aggregatorFunctionType": "COUNT_WITH_RESET", "limit": 7},
         {**sums, "ruleId": 3, "groupingKeyNames": RULES[2], "limit": 90, "cooldownSeconds": 5},
         {**sums, "ruleId": 1, "groupingKeyNames": RULES[0], "limit": 200, **filtered},
         {"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"},
     ]
-    times = [1, 1, 1, START_MS + LONG_MS // 3 + 110, START_MS + LONG_MS // 2 + 110]
+    times = [*[1] * (len(records) - 2), START_MS + LONG_MS // 3 + 110, START_MS + LONG_MS // 2 + 110]
     entries = [
         read_entry(i, at_ms, json.dumps(record).encode(), SCHEMA, SETTINGS.limits)
         for i, (at_ms, record) in enumerate(zip(times, records, strict=True))
@@ -55,10 +62,10 @@ class Task:
 
     def evaluate(self, batch: TransactionBatch, number: int, *, packed: bool) -> list[tuple[object, ...]]:
         if packed:
-            blobs = fan_out(batch, self.rules, KEY_GROUPS)
+            blobs = fan_out(batch, self.rules, SCHEMA, KEY_GROUPS)
             rows = {group: rows_of_blobs([blob]) for group, blob in blobs.items()}
         else:
-            rows = spread(batch, self.rules, KEY_GROUPS)
+            rows = spread(batch, self.rules, SCHEMA, KEY_GROUPS)
         return [
             comparable(engine.process_rows(rows.get(group, []), self.rules, number, 0))
             for group, engine in enumerate(self.engines)
@@ -66,7 +73,11 @@ class Task:
 
 
 @pytest.mark.parametrize("longest_cooldown_s", [0, SETTINGS.limits.max_cooldown_seconds])
-def test_shared_rows_give_the_results_of_packed_rows(longest_cooldown_s: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("entities", [(), (ACCOUNT,)], ids=["fields", "entities"])
+def test_shared_rows_give_the_results_of_packed_rows(
+    longest_cooldown_s: int, entities: tuple[DeclaredEntity, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.SCHEMA", replace(SCHEMA, entities=entities))
     limits = replace(SETTINGS.limits, max_cooldown_seconds=max(5, longest_cooldown_s))
     monkeypatch.setattr(f"{__name__}.SETTINGS", replace(SETTINGS, limits=limits))
     rules = rules_that_change()

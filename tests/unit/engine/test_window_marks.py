@@ -61,7 +61,7 @@ def packed(payees: np.ndarray, at_ms: np.ndarray, first: int, rules: RuleTimelin
     decoded = decode_transactions(
         RawTransactions.of(values, np.zeros(len(payees)), offsets, at_ms), SCHEMA, RecordLimits()
     )
-    return fan_out(decoded.batch, rules, 1)[0]
+    return fan_out(decoded.batch, rules, SCHEMA, 1)[0]
 
 
 @pytest.mark.parametrize("suppressing", [False, True], ids=["alerts only", "another rule suppresses"])

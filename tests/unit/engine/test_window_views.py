@@ -193,7 +193,7 @@ def app_payments(batch: int, rules: RuleTimeline, schema: TransactionSchema) -> 
     decoded = decode_transactions(
         RawTransactions.of(values, np.zeros(5), 10**6 + batch * 5 + np.arange(5), at_ms), schema, RecordLimits()
     )
-    return fan_out(decoded.batch, rules, 1)[0]
+    return fan_out(decoded.batch, rules, schema, 1)[0]
 
 
 def test_the_log_stays_small() -> None:

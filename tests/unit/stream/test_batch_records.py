@@ -144,7 +144,7 @@ def test_a_late_transaction_is_written_once_with_every_grouping_concerned() -> N
 
     groups = [
         output(0, late=[late(7, "payeeId", 30), late(7, "", 10)]),
-        output(1, late=[late(7, "a&b", 40), late(6, "payeeId", 20)]),
+        output(1, late=[late(7, "a&b", 40), late(6, "payeeId", 20), late(7, "payeeId", 35)]),
     ]
     documents = [json.loads(record.value or b"") for record in late_records(groups, TOPICS)]
     assert [document["transaction"]["transactionId"] for document in documents] == [6, 7]
@@ -152,7 +152,7 @@ def test_a_late_transaction_is_written_once_with_every_grouping_concerned() -> N
     assert documents[1]["groupings"] == [
         {"fields": [], "latenessMs": 10},
         {"fields": ["a", "b"], "latenessMs": 40},
-        {"fields": ["payeeId"], "latenessMs": 30},
+        {"fields": ["payeeId"], "latenessMs": 35},
     ]
 
 

@@ -12,13 +12,14 @@ import pytest
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, Fenced
 from fraud_rules.model.lost_records import LossReason, LostRecords
-from fraud_rules.model.schema import Field, FieldType, TextStep, TransactionSchema
+from fraud_rules.model.schema import DeclaredEntity, Field, FieldType, TextStep, TransactionSchema
 from fraud_rules.stream.checkpoint.identity import added_fields, check_fields, check_topics, declared_fields
 from fraud_rules.stream.checkpoint.marker import FORMAT, Marker, check_holder
 from fraud_rules.stream.pins import NO_PIN, Pin
 
 ENDS = {"transactions": {"0": 5}}
 TOPICS = {"transactions": "a", "rules": "b"}
+ACCOUNT = DeclaredEntity("account", (("out", "payeeId"), ("in", "beneficiaryId")))
 CHANNEL = Field("channel", FieldType.STRING, nullable=True)
 
 
@@ -129,6 +130,18 @@ def test_the_release_before_a_new_field_can_continue(schema: TransactionSchema) 
         assert msgspec.structs.replace(after, **added_fields(after, release)) == after
     with pytest.raises(CheckpointForeign, match="channel"):
         check_fields(after, with_fields(schema, replace(CHANNEL, type=FieldType.LONG)))
+
+
+def test_a_schema_may_get_entities_and_change_none(schema: TransactionSchema) -> None:
+    grown = replace(schema, entities=(ACCOUNT,))
+    known = marker(fields=declared_fields(schema))
+    check_fields(known, grown)
+    after = Marker.decode(msgspec.structs.replace(known, **added_fields(known, grown)).encode())
+    assert after.added_fields == ["account"]
+    check_fields(after, schema)
+    other = replace(ACCOUNT, roles=tuple(reversed(ACCOUNT.roles)))
+    with pytest.raises(CheckpointForeign, match="account"):
+        check_fields(after, replace(schema, entities=(other,)))
 
 
 def test_the_fields_of_an_earlier_version_are_recorded_at_the_next_start(schema: TransactionSchema) -> None:

@@ -210,7 +210,7 @@ def test_an_engine_reports_while_it_evaluates_and_while_it_restores() -> None:
     decoded = decode_transactions(
         RawTransactions.of(values, zeros, places, places + 1_000), schema, RecordLimits(event_time_floor_ms=0)
     )
-    blobs, log = fan_out(decoded.batch, timeline, 1), MemoryStateLog()
+    blobs, log = fan_out(decoded.batch, timeline, schema, 1), MemoryStateLog()
     first, second = Counted(), Counted()
     for batch_id, (blob, counted) in enumerate([(blobs[0], first), (EMPTY_BLOB, second)]):
         engine = KeyGroupEngine(0, schema, settings, log, HeapViews(), progress=counted)

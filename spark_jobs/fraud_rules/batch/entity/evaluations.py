@@ -91,7 +91,7 @@ def last_evaluations(
     )
     for start in range(0, len(numbered), _SLICE):
         rows = numbered.take(np.arange(start, min(start + _SLICE, len(numbered))))
-        for blob in fan_out(rows, timeline, 1).values():
+        for blob in fan_out(rows, timeline, schema, 1).values():
             engine.process([blob], timeline, 0, 0)
     return list(kept.last())
 

@@ -56,6 +56,7 @@ class DayRun:
     ) -> None:
         """`start` has the key groups' images of `images`. A missing key group starts without state."""
         self._timeline = timeline
+        self._schema = schema
         self._key_groups = settings.key_groups
         self._groups: dict[int, _Group] = {}
         views, row_order = HeapViews(), by_event_time(settings)
@@ -74,7 +75,7 @@ class DayRun:
         """Add the histories of warm-ups, by key group. Evaluate the next rows, in the order of (event time, arrival),
         and yield their alerts. Rules that name rules are concluded among these key groups.
         """
-        blobs = fan_out(rows, self._timeline, self._key_groups, self._groups)
+        blobs = fan_out(rows, self._timeline, self._schema, self._key_groups, self._groups)
         outputs = list(self._outputs(blobs, detection_ms, histories))
         places = {}
         if any(output.pending for output in outputs):

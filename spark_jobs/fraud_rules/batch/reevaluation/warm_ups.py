@@ -20,6 +20,7 @@ from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.cuts import Cuts
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.fanout import in_arrival_order, rows_by_key_group
+from fraud_rules.engine.role_rows import role_rows
 from fraud_rules.engine.warm_up import WarmHistory, collect_history
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.day import DAY_MS
@@ -72,7 +73,10 @@ class AddedWarmUp:
                 for group in range(file.num_row_groups):
                     rows = batch_of(file.read_row_group(group, columns=columns), schema, entry.path)
                     ends = np.array([self.ends.get(each, 0) for each in range(int(rows.partition.max(initial=0)) + 1)])
-                    yield rows.take((rows.offset < ends[rows.partition]) & self.request.concerns(rows))
+                    rows = role_rows(
+                        rows.take(rows.offset < ends[rows.partition]), schema.entity_of(self.request.fields)
+                    )
+                    yield rows.take(self.request.concerns(rows))
 
 
 def added_warm_ups(

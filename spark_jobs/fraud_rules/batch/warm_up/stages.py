@@ -18,6 +18,7 @@ from fraud_rules.batch.warm_up.sources import ArchivedPart, TopicPart
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.fanout import in_arrival_order, rows_by_key_group
+from fraud_rules.engine.role_rows import role_rows
 from fraud_rules.engine.warm_up import chunks_of, collect_history
 from fraud_rules.engine.window import layout as at
 from fraud_rules.kafka.connection import KafkaConnection
@@ -87,8 +88,10 @@ class PastReader:
         return decode_transactions(raw, self.schema, self.settings.record_limits).batch
 
     def _keyed(self, rows: TransactionBatch) -> Iterator[pa.RecordBatch]:
+        fields = self.requests[0].fields
+        rows = role_rows(rows, self.schema.entity_of(fields))
         rows = rows.take(np.logical_or.reduce([each.concerns(rows) for each in self.requests]))
-        for key_group, mine in rows_by_key_group(rows, self.requests[0].fields, self.settings.key_groups).items():
+        for key_group, mine in rows_by_key_group(rows, fields, self.settings.key_groups).items():
             blob = compress(mine.pack())
             columns = [pa.array([key_group], pa.int32()), pa.array([blob], pa.binary())]
             yield pa.RecordBatch.from_arrays(columns, schema=_KEYED)

@@ -248,7 +248,8 @@ class _Watch:
         no_key = np.zeros(len(fired), dtype=np.int64)
         parts = np.stack([fired.columns[name].values for name in fields] or [no_key], axis=1)
         _, first, which, counts = np.unique(parts, axis=0, return_index=True, return_inverse=True, return_counts=True)
-        keys = [tuple(fired.row(i, self._schema)[name] for name in fields) for i in first.tolist()]
+        schema = self._schema.of_rows(fields)
+        keys = [tuple(fired.row(i, schema)[name] for name in fields) for i in first.tolist()]
         for key, count in zip(keys, counts.tolist(), strict=True):
             fires.by_key[key] += count
         room = max(0, KEPT - len(fires.kept))

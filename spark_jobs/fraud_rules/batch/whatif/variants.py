@@ -82,9 +82,13 @@ class Variants:
         return (*named, *evaluated)
 
     def schema(self, schema: TransactionSchema) -> TransactionSchema:
-        """The fields that the rules use."""
-        wanted = {ID_FIELD, TIME_FIELD, *self.draft.fields}.union(*(rule.fields for rule in self.named))
-        return TransactionSchema(tuple(field for field in schema.fields if field.name in wanted))
+        """The fields and the entities that the rules use."""
+        rules = (self.draft, *self.named)
+        found = {schema.entity_of(rule.grouping) for rule in rules}
+        entities = tuple(each for each in schema.entities if each in found)
+        wanted = {ID_FIELD, TIME_FIELD}.union(*(each.fields for each in (*rules, *entities)))
+        fields = tuple(field for field in schema.fields if field.name in wanted)
+        return TransactionSchema(fields, entities=entities)
 
 
 def _renamed(rule: Rule, ids: Mapping[int, int]) -> tuple[Condition, ...]:

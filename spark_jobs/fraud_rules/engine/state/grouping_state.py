@@ -40,7 +40,7 @@ from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, 
 from fraud_rules.model.expressions.expression import Columns, Expression
 from fraud_rules.model.output import MarkUpdate
 from fraud_rules.model.ruleset import GroupingInForce
-from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
+from fraud_rules.model.schema import ID_FIELD, ROLE, TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 
 _SCATTERED_ABOVE = 1024
@@ -98,7 +98,7 @@ class GroupingState:
         arrays: Arrays,
         longest_cooldown_ms: int = at.FOREVER_MS,
     ) -> None:
-        self._schema = schema
+        schema = self._schema = schema.of_rows(fields)
         self._longest_cooldown_ms = longest_cooldown_ms
         self._decode_measures = partial(_decode_measures, schema=schema)
         self._time_column = at.E_FIELDS + schema.names.index(TIME_FIELD)
@@ -108,7 +108,8 @@ class GroupingState:
         self._key_fields = [schema.names.index(name) for name in fields]
         self._key_columns: Ints = np.array([at.E_FIELDS + i for i in self._key_fields], dtype=np.int64)
         self._row_width = at.E_FIELDS + len(schema.fields)
-        self._view = View(arrays, self._row_width, self._key_columns, self._time_column, id_column)
+        role_column = id_column if schema.row_entity is None else at.E_FIELDS + schema.names.index(ROLE)
+        self._view = View(arrays, self._row_width, self._key_columns, self._time_column, (id_column, role_column))
         self._plan: GroupingPlan | None = None
         self.header = self._view.header
         self._strings = StringTable(self._view)

@@ -226,7 +226,7 @@ def _known(encoded: bytes | None, schema: TransactionSchema) -> KnownHead:
     head = Head(suppressing=[]) if encoded is None else decode_head(encoded)
     encoded = encoded or encode_head(head)
     # The schema of an older release can have more fields. Groupings by such fields have ended.
-    head.states = [state for state in head.states if set(state.fields) <= set(schema.names)]
+    head.states = [state for state in head.states if set(state.fields) <= set(schema.of_rows(state.fields).names)]
     return KnownHead(head, encoded, None)
 
 

@@ -121,7 +121,9 @@ class PreviousPayments:
             found=np.full((n, classes), NO_ROW, dtype=np.int64),
             judged=np.zeros(n, dtype=np.bool_),
             keys=_numbers(arrivals.rows, start, measures.key_columns),
-            identities=_numbers(arrivals.rows, start, np.append(measures.key_columns, measures.id_column)),
+            identities=_numbers(
+                arrivals.rows, start, np.append(measures.key_columns, [measures.id_column, measures.role_column])
+            ),
             accepted=np.full(n, NO_ROW, dtype=np.int64),
             newest=np.full((classes, n), NO_ROW, dtype=np.int64),
             links=np.empty((classes, n), dtype=np.int64),

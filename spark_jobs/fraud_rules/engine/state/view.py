@@ -34,12 +34,14 @@ class View:
     `refresh` and reopen their arrays.
     """
 
-    def __init__(self, arrays: Arrays, row_width: int, key_columns: Ints, time_column: int, id_column: int) -> None:
+    def __init__(
+        self, arrays: Arrays, row_width: int, key_columns: Ints, time_column: int, identity: tuple[int, int]
+    ) -> None:
         self._arrays = arrays
         self._row_width = row_width
         self._key_columns = key_columns
         self._time_column = time_column
-        self._id_column = id_column
+        self._id_column, self._role_column = identity
         self.header: Ints = arrays.open("header", np.int64, at.HEADER_SIZE, 0)
         self.measures = NO_MEASURES
         self.measure_arrays = self._collect_arrays()
@@ -130,6 +132,7 @@ class View:
             key_columns=self._key_columns,
             time_column=self._time_column,
             id_column=self._id_column,
+            role_column=self._role_column,
             key_at=at.S_WIDTH + len(measures.windows) + 3 * len(measures.distincts),
         )
 

@@ -59,7 +59,7 @@ class DisplacedRuns(NamedTuple):
 
 
 class MeasureArrays(NamedTuple):
-    """The measures kept beside the rows, and the positions of the key, time and id columns."""
+    """The measures kept beside the rows, and the positions of the key, time, id and role columns."""
 
     totals: Ints
     """[total, 3]: TOTAL_*, filter, column of `events`."""
@@ -72,6 +72,8 @@ class MeasureArrays(NamedTuple):
     key_columns: Ints
     time_column: int
     id_column: int
+    role_column: int
+    """A transaction has one row for each value in this column. In a grouping by fields, it is `id_column`."""
     key_at: int
     """The first column of `slots` with the key's values."""
 

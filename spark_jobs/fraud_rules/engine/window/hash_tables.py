@@ -92,15 +92,23 @@ def id_place(state: StateArrays, slot: int, identity: int) -> np.uint64:
 
 
 @inlined
-def find_event(state: StateArrays, measures: MeasureArrays, slot: int, identity: int) -> int:
-    """The table place of the event with this identity in this slot, or the free place for it."""
+def find_event(state: StateArrays, measures: MeasureArrays, slot: int, rows: Ints, i: int) -> int:
+    """The table place of the event with the identity of row i in this slot, or the free place for it.
+
+    The hash is that of the id alone, because few transactions have several rows in a slot.
+    """
     mask = np.uint64(state.id_table.shape[0] - 1)
+    identity = rows[i, measures.id_column]
     at = id_place(state, slot, identity)
     while True:
         event = state.id_table[at] - 1
         if event < 0:
             return np.int64(at)
-        if state.events[event, measures.id_column] == identity and state.events[event, E_SLOT] == slot:
+        if (
+            state.events[event, measures.id_column] == identity
+            and state.events[event, E_SLOT] == slot
+            and state.events[event, measures.role_column] == rows[i, measures.role_column]
+        ):
             return np.int64(at)
         at = (at + np.uint64(1)) & mask
 
@@ -204,7 +212,7 @@ def index_events(state: StateArrays, measures: MeasureArrays) -> None:
         if event + AHEAD < events:
             later = event + AHEAD
             fetch(state.id_table, id_place(state, state.events[later, E_SLOT], state.events[later, measures.id_column]))
-        place = find_event(state, measures, state.events[event, E_SLOT], state.events[event, measures.id_column])
+        place = find_event(state, measures, state.events[event, E_SLOT], state.events, event)
         state.id_table[place] = event + 1
 
 

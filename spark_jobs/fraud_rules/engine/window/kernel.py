@@ -139,7 +139,7 @@ def advance(
         bound = header[H_BOUND]
         slot = _slot_of(state, measures, arrivals, results, i, end)
         if slot >= 0:
-            known = state.id_table[find_event(state, measures, slot, arrivals.rows[i, measures.id_column])] - 1
+            known = state.id_table[find_event(state, measures, slot, arrivals.rows, i)] - 1
             if known >= 0 and (bound == NONE or state.events[known, measures.time_column] >= bound):
                 results.outcomes[i] = _duplicate_outcome(state, arrivals.rows, known, i)
                 continue
@@ -264,7 +264,7 @@ def _store_row(
         state.passes[event, f] = arrivals.passes[i, f]
     state.events[event, E_SLOT] = slot
     state.events[event, E_SEQ] = header[H_SEQ]
-    state.id_table[find_event(state, measures, slot, arrivals.rows[i, measures.id_column])] = event + 1
+    state.id_table[find_event(state, measures, slot, arrivals.rows, i)] = event + 1
     header[H_EVENTS] = event + 1
     header[H_SEQ] += 1
     if header[H_FIRST] == NONE:

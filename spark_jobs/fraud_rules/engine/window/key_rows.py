@@ -391,6 +391,6 @@ def insert_all(state: StateArrays, measures: MeasureArrays, order: Ints) -> None
     for k in range(order.shape[0]):
         event = order[k]
         slot = state.events[event, E_SLOT]
-        state.id_table[find_event(state, measures, slot, state.events[event, measures.id_column])] = event + 1
+        state.id_table[find_event(state, measures, slot, state.events, event)] = event + 1
         time = state.events[event, measures.time_column]
         insert(state, measures, slot, insert_offset(state, slot, time), event, time)

@@ -56,7 +56,8 @@ class AlertDocument(Struct, rename="camel", gc=False, frozen=True):
     append time of the transaction. `lists` and `maps` have the versions of the lists and maps that the rule names.
     `limit` is the value of a limit that is an expression, as a decimal text. `previous` has the id and the fields of
     the previous payment that the rule reads, decimals as texts; it is null without such a payment. If the rule has only
-    conditions, `triggeringValue` is the number of those that hold."""
+    conditions, `triggeringValue` is the number of those that hold. If it groups by an
+    entity, `key` has the entity's value, and `role` names its role in the transaction."""
 
     alert_id: str
     rule_id: int
@@ -80,6 +81,7 @@ class AlertDocument(Struct, rename="camel", gc=False, frozen=True):
     limit: str | UnsetType = UNSET
     previous: PreviousDocument | UnsetType | None = UNSET
     conditions: list[ConditionDocument] | UnsetType = UNSET
+    role: str | UnsetType = UNSET
 
 
 class RestrictionDocument(Struct, rename="camel", gc=False, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from fraud_rules.model.decision import DecisionOutcome
 
@@ -76,7 +76,7 @@ class LateTransactionDocument(Struct, rename="camel", gc=False, frozen=True):
 
 class EvaluationDocument(Struct, rename="camel", gc=False, frozen=True):
     """The evaluation of one rule for one transaction. `value` is the aggregate as a decimal text, null if the window
-    has none."""
+    has none. `role` is that of the row in a grouping by an entity."""
 
     rule_id: int
     rule_version: int
@@ -86,3 +86,4 @@ class EvaluationDocument(Struct, rename="camel", gc=False, frozen=True):
     value: str | None
     window_count: int
     outcome: Literal["no", "alert", "suppressed", "signal"]
+    role: str | UnsetType = UNSET

@@ -29,8 +29,10 @@ __all__ = [
 
 
 def declared_fields(schema: TransactionSchema) -> dict[str, list[Any]]:
-    """What stays fixed of each declared field for the life of a checkpoint, by name."""
-    return {field.name: [field.type.value, field.nullable, field.scale, *field.normalize] for field in schema.fields}
+    """What stays fixed of each declared field and entity for the life of a checkpoint, by name. An entity counts as
+    nullable, so that a release can add one."""
+    fields = {field.name: [field.type.value, field.nullable, field.scale, *field.normalize] for field in schema.fields}
+    return fields | {each.name: ["entity", True, 0, *map(list, each.roles)] for each in schema.entities}
 
 
 def check_new(

@@ -74,12 +74,15 @@ def late_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Itera
     late.sort(key=_late_place)
     for (append_ms, partition, offset), group in groupby(late, key=lambda record: _late_place(record)[:3]):
         records = list(group)
+        late_by_ms: dict[str, int] = {}
+        for record in records:  # in a grouping by an entity, one for each late row
+            late_by_ms[record.grouping] = max(record.lateness_ms, late_by_ms.get(record.grouping, 0))
         document = LateTransactionDocument(
             transaction=msgspec.Raw(records[0].json),
-            lateness_ms=max(record.lateness_ms for record in records),
+            lateness_ms=max(late_by_ms.values()),
             groupings=[
-                LateGroupingDocument(record.grouping.split("&") if record.grouping else [], record.lateness_ms)
-                for record in records
+                LateGroupingDocument(grouping.split("&") if grouping else [], lateness_ms)
+                for grouping, lateness_ms in late_by_ms.items()
             ],
             partition=partition,
             offset=offset,

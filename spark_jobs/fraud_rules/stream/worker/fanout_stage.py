@@ -10,7 +10,8 @@ from fraud_rules.codec.transactions.codec import DecodeResult, RejectedRecord, d
 from fraud_rules.codec.transactions.raw import TRACE_HEADERS, RawTransactions
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out, null_keys
 from fraud_rules.model.offset_ranges import share_of
-from fraud_rules.model.schema import TIME_FIELD
+from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.runtime.compression import compress
 from fraud_rules.stream.worker.context import WorkerContext, begin_task
@@ -57,7 +58,7 @@ class FanOutStage:
         decoded = self._decode_all(parts)
         yield from ((SIDE_OUTPUT, each) for each in decoded.side_outputs)
         if decoded.batch is not None:
-            yield from fan_out(decoded.batch, self.context.timeline(), self.context.settings.key_groups).items()
+            yield from fan_out(decoded.batch, *self._placing()).items()
         yield from ((group, EMPTY_BLOB) for group in decoded.visited)
 
     def spread(self, records: Iterable[RawTransactions]) -> tuple[dict[int, list[RowRange]], list[bytes]]:
@@ -67,10 +68,14 @@ class FanOutStage:
         decoded = self._decode_all(records)
         rows: dict[int, list[RowRange]] = {}
         if decoded.batch is not None:
-            rows = spread(decoded.batch, self.context.timeline(), self.context.settings.key_groups)
+            rows = spread(decoded.batch, *self._placing())
         for group in decoded.visited:
             rows.setdefault(group, [])
         return rows, decoded.side_outputs
+
+    def _placing(self) -> tuple[RuleTimeline, TransactionSchema, int]:
+        """What determines the key groups of a transaction: the rules, the schema, and the number of key groups."""
+        return self.context.timeline(), self.context.schema, self.context.settings.key_groups
 
     def _decode_all(self, parts: Iterable[RawTransactions]) -> _Decoded:
         accepted: list[TransactionBatch] = []
@@ -87,7 +92,7 @@ class FanOutStage:
                 side_outputs += [SideOutput(traces=traces).encode() for traces in _traces(records)]
         batch = TransactionBatch.concat(accepted) if accepted else None
         if batch is not None:
-            nulls = int(null_keys(batch, self.context.timeline()).sum())
+            nulls = int(null_keys(batch, self.context.timeline(), self.context.schema).sum())
             side_outputs.append(_account(batch, ignored, nulls).encode())
         visits_all = order.visits_all or bool(order.marks) or bool(order.pin.joining())
         return _Decoded(batch, side_outputs, range(self.context.settings.key_groups if visits_all else 0))

@@ -58,7 +58,7 @@ def rows_of(rules: RuleTimeline, first: int, at_ms: Sequence[int] | np.ndarray, 
     decoded = decode_transactions(
         RawTransactions.of(values, np.zeros(len(values)), offsets, at), SCHEMA, RecordLimits()
     )
-    return fan_out(decoded.batch, rules, 1)[0]
+    return fan_out(decoded.batch, rules, SCHEMA, 1)[0]
 
 
 class Detector:

@@ -59,7 +59,7 @@ class PreviousSearch(NamedTuple):
     keys: Ints
     """Per row, the first row of the call with its key."""
     identities: Ints
-    """Per row, the first row of the call with its key and id."""
+    """Per row, the first row of the call with its key, id and role."""
     accepted: Ints
     """Scratch, by `identities`: the last accepted row of the call, initially NO_ROW."""
     newest: Ints
@@ -138,7 +138,7 @@ def _known_time(
         return np.int64(arrivals.rows[start + known, measures.time_column])
     if slot < 0:
         return NONE
-    event = state.id_table[find_event(state, measures, slot, arrivals.rows[i, measures.id_column])] - 1
+    event = state.id_table[find_event(state, measures, slot, arrivals.rows, i)] - 1
     return NONE if event < 0 else np.int64(state.events[event, measures.time_column])
 
 
