@@ -123,6 +123,17 @@ def null_keys(batch: TransactionBatch, timeline: RuleTimeline, schema: Transacti
     return found
 
 
+def rows_of_groupings(
+    batch: TransactionBatch, timeline: RuleTimeline, member: str
+) -> list[tuple[Grouping, TransactionBatch]]:
+    """The rows of each grouping in force that has this field or entity, sorted by grouping, in the batch's order. For
+    an entity, `batch` has rows of `role_rows`."""
+    groupings = _groupings_in_force(batch, timeline).items()
+    return [
+        (fields, batch.take(_without_null_keys(batch, fields, rows))) for fields, rows in groupings if member in fields
+    ]
+
+
 def rows_by_key_group(batch: TransactionBatch, fields: Grouping, key_groups: int) -> dict[int, TransactionBatch]:
     """Split the rows of a grouping by key group, in the batch's order. Rows without a grouping key are left out.
 

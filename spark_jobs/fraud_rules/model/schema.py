@@ -183,6 +183,11 @@ class TransactionSchema:
             return field.name
         return name if any(each.name == name for each in self.entities) else None
 
+    def value_fields(self, name: str) -> tuple[str, ...]:
+        """The fields that hold the values of a member of a grouping: the field, or those of the entity's roles."""
+        entity = self.entity_of((name,))
+        return (name,) if entity is None else entity.fields
+
     def entity_of(self, grouping: Iterable[str]) -> DeclaredEntity | None:
         """The entity by which a rule groups; None if it groups by fields only."""
         if not self.entities:
@@ -205,7 +210,8 @@ class TransactionSchema:
         found = {}
         for each in self.entities:
             like = self._by_name[each.fields[0]]
-            value = Field(each.name, like.type, precision=like.precision, scale=like.scale)
+            digits = {"precision": like.precision, "scale": like.scale}
+            value = Field(each.name, like.type, normalize=like.normalize, **digits)
             role = Field(ROLE, FieldType.STRING, display=FieldDisplay("Role", values=each.role_names))
             found[each] = TransactionSchema((*self.fields, value, role), row_entity=each)
         return found

@@ -21,7 +21,7 @@ from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.model.ruleset import RuleTimeline
-from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.schema import DeclaredEntity, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.replay.recording import RecordedTransaction
 from fraud_rules.replay.replay import Replay
@@ -214,6 +214,44 @@ def test_a_report_sums_payments_and_counterparties_exactly() -> None:
     assert sum(each.count for each in report.counterparties if each.field == "beneficiaryId") == len(own)
     assert {each.field for each in report.counterparties} == {"beneficiaryId", "paymentType"}
     assert report.payments[0]["eventTime"] == max(each["eventTime"] for each in report.payments)
+
+
+def test_the_report_of_a_declared_entity_counts_its_rows_in_both_roles() -> None:
+    schema = replace(SCHEMA, entities=(DeclaredEntity("account", (("out", "payeeId"), ("in", "beneficiaryId"))),))
+    documents = [
+        rule(1, groupingKeyNames=["account"], filter="role = 'in'", when="role = 'out'"),
+        rule(2, groupingKeyNames=["account", "paymentType"], aggregatorFunctionType="COUNT"),
+        rule(3),
+    ]
+    entries = [
+        read_entry(i, BEGIN_MS - 1_000, json.dumps(each).encode(), schema, SETTINGS.limits)
+        for i, each in enumerate(documents)
+    ]
+    rules = RuleTimeline(entries)
+    batch = rows_of(payments())
+    batch.columns["beneficiaryId"].values[:] -= 100
+    run = Replay(schema, replace(SETTINGS, evaluations=True), HeapViews())
+    wanted = {}
+    records = [
+        replace(each, value=json.dumps({**payment, "beneficiaryId": payment["beneficiaryId"] - 100}).encode())
+        for each in payments()
+        for payment in [json.loads(each.value or b"")]
+    ]
+    for output in run.evaluate(records, rules, 0).outputs:
+        for text in output.evaluations:
+            each = msgspec.json.decode(text)
+            if each["key"].get("account") == 1 and each["value"] is not None:
+                wanted[each["ruleId"], tuple(each["key"].values())] = each["value"], each["windowCount"]
+    own = batch.take((batch.columns["payeeId"].values == 1) | (batch.columns["beneficiaryId"].values == 1))
+    query = EntityQuery("account", 1, BEGIN_MS)
+    report = entity_report(query, EntityRows(own, BEGIN_MS), rules, schema, SETTINGS, BEGIN_MS + 1)
+    assert {
+        (each.rule_id, tuple(each.key.values())): (each.value, each.window_count) for each in report.aggregates
+    } == wanted
+    assert len(wanted) == 3
+    assert [each.rule_id for each in report.other_rules] == [3]
+    assert report.count == len(own)
+    assert 1 not in {each.value for each in report.counterparties}, "an account is no counterparty of itself"
 
 
 def test_an_entity_without_payments_has_an_empty_report() -> None:

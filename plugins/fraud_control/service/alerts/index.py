@@ -65,7 +65,8 @@ class AlertIndex:
     def __init__(self, schema: TransactionSchema) -> None:
         self._amount = amount_field(schema)
         # A case about all payments with `true` would be of no use if the key has another field.
-        self._fields = [each.name for each in sorted(schema.fields, key=lambda each: each.type is FieldType.BOOLEAN)]
+        fields = sorted(schema.fields, key=lambda each: each.type is FieldType.BOOLEAN)
+        self._fields = [*(each.name for each in schema.entities), *(each.name for each in fields)]
         self._searched = [each.name for each in schema.fields if each.type in _SEARCHED]
 
     def add(self, session: Session, alerts: Sequence[FeedAlert]) -> Sequence[FeedAlert]:

@@ -31,7 +31,7 @@ class EntityReporter:
     def report(self, field: str, text: str, days: int) -> bytes:
         """Read the report about a value of a field over the last days, as the JSON of an `EntityReport`.
 
-        Raises Invalid for a field that holds no ids, Unavailable.
+        The field can be an entity of the schema. Raises Invalid for a field that holds no ids, Unavailable.
         """
         now_ms = self._clock_ms()
         query = EntityQuery(field, self._value(field, text), now_ms - days * _DAY_MS)
@@ -39,7 +39,8 @@ class EntityReporter:
         return self._pool.ask(answer_encoded, self._source, EntityQuestion(query, now_ms), too_slow)
 
     def _value(self, field: str, text: str) -> int | str:
-        declared = self._source.schema.field(field)
+        schema = self._source.schema
+        declared = schema.of_rows((field,)).field(field)
         if declared is None or declared.name != field or declared.type not in _ID_TYPES or field == ID_FIELD:
             raise Invalid([Reason("field", "must be a field of payments with ids, such as the payer")])
         if declared.type is FieldType.STRING:

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.alert import limit_text
 from fraud_rules.engine.engine import KeyGroupEngine
-from fraud_rules.engine.fanout import fan_out, in_arrival_order
+from fraud_rules.engine.fanout import in_arrival_order, rows_of_groupings
 from fraud_rules.engine.state.grouping_state import AcceptResult
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
+from fraud_rules.engine.task_rows import GroupingRows, RowRange
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import aggregate_of
 from fraud_rules.engine.window.plan import GroupingPlan
@@ -47,8 +48,8 @@ class LastEvaluation:
     limit: Decimal | None
 
     def payment(self, schema: TransactionSchema) -> dict[str, object]:
-        """The payment, by field name."""
-        return self.batch.row(self.output[at.O_ROW], schema)
+        """The payment, by field name, with the entity of the grouping."""
+        return self.batch.row(self.output[at.O_ROW], schema.of_rows(self.fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +78,23 @@ def last_evaluations(
     settings: DetectorSettings,
     known_from_ms: int,
 ) -> list[LastEvaluations]:
-    """Evaluate the payments of one value of `field`. The result has the rules in force whose key has the field, and for
-    each key the last evaluation with a value.
+    """Evaluate the payments of one value of `field`, a field or an entity. The result has the rules in force whose key
+    has the field, and for each key the last evaluation with a value.
 
     `batch` has all payments of the entity that were appended at `known_from_ms` or later. The evaluation is that of a
     detector that starts at this time.
     """
     numbered = _numbered(batch)
-    kept = _KeptEvaluations(numbered, field, timeline)
+    kept = _KeptEvaluations(numbered, timeline)
     one = replace(settings, key_groups=1, evaluations=True)
     engine = KeyGroupEngine(
         0, schema, one, MemoryStateLog(), HeapViews(), observer=kept.observe, known_from_ms=known_from_ms
     )
     for start in range(0, len(numbered), _SLICE):
         rows = numbered.take(np.arange(start, min(start + _SLICE, len(numbered))))
-        for blob in fan_out(rows, timeline, schema, 1).values():
-            engine.process([blob], timeline, 0, 0)
+        for fields, of_grouping in rows_of_groupings(rows, timeline, field):
+            if len(of_grouping):
+                engine.process_rows([RowRange(GroupingRows(fields, of_grouping), 0, len(of_grouping))], timeline, 0, 0)
     return list(kept.last())
 
 
@@ -106,9 +108,8 @@ def _numbered(batch: TransactionBatch) -> TransactionBatch:
 class _KeptEvaluations:
     """The last evaluation of each rule and key among those that an engine has reported."""
 
-    def __init__(self, batch: TransactionBatch, field: str, timeline: RuleTimeline) -> None:
+    def __init__(self, batch: TransactionBatch, timeline: RuleTimeline) -> None:
         self._batch = batch
-        self._field = field
         self._rules = timeline.latest.rules
         self._keys: dict[Grouping, Ints] = {}
         self._in_force: dict[int, tuple[RuleInForce, Grouping]] = {}
@@ -116,8 +117,6 @@ class _KeptEvaluations:
 
     def observe(self, rows: TransactionBatch, fields: Grouping, plan: GroupingPlan, result: AcceptResult) -> None:
         """Keep the last evaluations among those of a slice."""
-        if self._field not in fields:
-            return
         versions, evaluated, always = self._columns(fields, plan.in_force)
         rules = result.output[:, at.O_RULE]
         output = result.output[evaluated[rules] & (always[rules] | (result.output[:, at.O_VALUES] > 0))]

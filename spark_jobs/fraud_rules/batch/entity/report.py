@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 
 from fraud_rules.batch.entity.aggregates import EntityAggregate, OtherRule, entity_aggregates, rules_of_other_keys
-from fraud_rules.batch.entity.rows import EntityQuery, EntityRows
+from fraud_rules.batch.entity.rows import EntityQuery, EntityRows, has_value
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.role_rows import role_rows
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch, cells_of
@@ -75,10 +76,13 @@ def entity_report(
     now_ms: int,
 ) -> EntityReport:
     """Evaluate the payments and sum them up."""
-    batch = rows.batch
+    batch, entity = rows.batch, schema.entity_of((query.field,))
     amount = next((each for each in schema.fields if each.type is FieldType.DECIMAL), None)
     period_ms = _HOUR_MS if now_ms - query.since_ms <= _HOURLY_MS else _DAY_MS
-    found = entity_aggregates(batch, query.field, timeline, schema, settings, rows.reached_ms, _SHOWN_AGGREGATES)
+    evaluated = role_rows(batch, entity)
+    if entity is not None:
+        evaluated = evaluated.take(has_value(evaluated.columns[entity.name], query.value))
+    found = entity_aggregates(evaluated, query.field, timeline, schema, settings, rows.reached_ms, _SHOWN_AGGREGATES)
     notes = [*rows.notes]
     if any(each.warm_up for each in found):
         notes.append("Aggregates do not count the payments that a warm-up added before the rule.")
@@ -94,7 +98,7 @@ def entity_report(
         period_ms=period_ms,
         periods=_periods(batch, amount, period_ms),
         payments=[batch.row(i, schema) for i in newest],
-        counterparties=_counterparties(batch, query.field, timeline, schema, amount),
+        counterparties=_counterparties(batch, query, timeline, schema, amount),
         aggregates=found,
         other_rules=rules_of_other_keys(timeline, query.field),
     )
@@ -112,14 +116,19 @@ def _periods(batch: TransactionBatch, amount: Field | None, period_ms: int) -> l
 
 
 def _counterparties(
-    batch: TransactionBatch, field: str, timeline: RuleTimeline, schema: TransactionSchema, amount: Field | None
+    batch: TransactionBatch, query: EntityQuery, timeline: RuleTimeline, schema: TransactionSchema, amount: Field | None
 ) -> list[Counterparty]:
-    keyed = {name for fields in timeline.latest.groupings for name in fields}
+    """The values of other key fields. In the fields of its roles, an entity is no counterparty of itself."""
+    keyed = {name for fields in timeline.latest.groupings for member in fields for name in schema.value_fields(member)}
+    own = schema.value_fields(query.field)
     found: list[Counterparty] = []
     for declared in schema.fields:
         is_id = declared.type is FieldType.LONG or (declared.type is FieldType.STRING and declared.name in keyed)
-        if is_id and declared.name not in (field, ID_FIELD) and len(batch):
-            found += _of_field(batch, declared, amount)
+        if is_id and declared.name not in (query.field, ID_FIELD) and len(batch):
+            others = batch
+            if declared.name in own:
+                others = batch.take(~has_value(batch.columns[declared.name], query.value))
+            found += _of_field(others, declared, amount)
     return found
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import Message
+from numpy.typing import NDArray
 
 from fraud_rules.batch.archive.columns import batch_of
 from fraud_rules.batch.archive.files import open_parquet, string_fields
@@ -27,10 +29,10 @@ from fraud_rules.errors import ArchiveDamaged, ArchiveUnreachable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader, record_of
 from fraud_rules.logs.transactions import raw_transactions
-from fraud_rules.model.schema import TIME_FIELD, FieldType, TransactionSchema
-from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.model.schema import TIME_FIELD, Field, FieldType, TransactionSchema
+from fraud_rules.model.transaction import Column, TransactionBatch
 
-__all__ = ["EntityBounds", "EntityQuery", "EntityReader", "EntityRows"]
+__all__ = ["EntityBounds", "EntityQuery", "EntityReader", "EntityRows", "has_value"]
 
 _CHUNK: Final = 20_000
 _EARLIER_TOPIC: Final = "The archive is ahead of the topic: it has payments of an earlier topic of the same name."
@@ -47,7 +49,8 @@ class EntityBounds:
 
 @dataclass(frozen=True, slots=True)
 class EntityQuery:
-    """An entity, and the append time in epoch ms from which its payments count."""
+    """An entity, and the append time in epoch ms from which its payments count. `field` is a field, or an entity of the
+    schema: then the payments have the value in any role."""
 
     field: str
     value: int | str
@@ -118,13 +121,14 @@ class EntityReader:
         with TopicReader(self._kafka, topic) as reader:
             ends = {partition: reader.ends(partition) for partition in reader.partitions()}
             ranges, cut, lost = self._ranges(reader, ends, query.since_ms, _reached(archived, ends, notes))
-            needle = Needle.of(self._schema, query.field, query.value)
+            fields = self._schema.value_fields(query.field)
+            needles = [Needle.of(self._schema, name, query.value) for name in fields]
             begins_ms: dict[int, int] = {}
             for message in reader.read_ranges(ranges):
                 partition = int(message.partition() or 0)
                 if partition in cut and partition not in begins_ms:
                     begins_ms[partition] = record_of(message).append_ms
-                if needle.is_in(message.key(), message.value()):
+                if any(needle.is_in(message.key(), message.value()) for needle in needles):
                     found.append(message)
         if cut:
             notes.append(f"Only the newest {self._bounds.topic_records:,} payments of the topic were searched.")
@@ -168,14 +172,8 @@ class EntityReader:
     def _decoded(self, found: Sequence[Message], query: EntityQuery) -> TransactionBatch:
         raw = raw_transactions(found, self._schema, self._settings)
         batch = decode_transactions(raw, self._schema, self._settings.record_limits).batch
-        column = batch.columns[query.field]
-        if column.dictionary is None:
-            mask = column.values == query.value
-        else:
-            mask = column.values == (column.dictionary.index(query.value) if query.value in column.dictionary else -1)
-        if column.valid is not None:
-            mask &= column.valid
-        return batch.take(mask)
+        columns = [batch.columns[name] for name in self._schema.value_fields(query.field)]
+        return batch.take(np.logical_or.reduce([has_value(column, query.value) for column in columns]))
 
     def _archived_rows(
         self, query: EntityQuery, manifest: Manifest, notes: list[str]
@@ -201,11 +199,13 @@ class EntityReader:
 
     def _rows_of_file(self, entry: FileEntry, query: EntityQuery) -> Iterator[TransactionBatch]:
         with open_parquet(self._archive, entry, string_fields(self._schema)) as file:
-            if query.field not in file.schema_arrow.names:
+            fields = self._schema.value_fields(query.field)
+            known = [name for name in fields if name in file.schema_arrow.names]
+            if not known:
                 return
-            mask = pc.fill_null(
-                pc.equal(file.read(columns=[query.field]).column(0), _scalar(query, self._schema)), False
-            )
+            value = _scalar(query, self._schema.field(fields[0]))
+            masks = [pc.fill_null(pc.equal(column, value), False) for column in file.read(columns=known).columns]
+            mask = reduce(pc.or_, masks)
             if pc.any(mask).as_py():
                 yield batch_of(file.read().filter(mask), self._schema, entry.path)
 
@@ -232,7 +232,14 @@ def _unique(batch: TransactionBatch) -> TransactionBatch:
     return batch if len(first) == len(batch) else batch.take(np.sort(first))
 
 
-def _scalar(query: EntityQuery, schema: TransactionSchema) -> pa.Scalar:
-    declared = schema.field(query.field)
+def has_value(column: Column, value: int | str) -> NDArray[np.bool_]:
+    """Whether each row of a column has the value."""
+    known = column.dictionary
+    found = value if known is None else known.index(str(value)) if value in known else -1
+    mask: NDArray[np.bool_] = column.values == found
+    return mask if column.valid is None else mask & column.valid
+
+
+def _scalar(query: EntityQuery, declared: Field | None) -> pa.Scalar:
     kind = pa.string() if declared is not None and declared.type is FieldType.STRING else pa.int64()
     return pa.scalar(query.value, kind)
