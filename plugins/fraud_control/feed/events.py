@@ -93,6 +93,7 @@ class AlertFacts(msgspec.Struct, rename="camel"):
     limit: str | None = None
     previous: dict[str, Any] | None = None
     conditions: list[_Condition] | None = None
+    role: str | None = None
 
     def __post_init__(self) -> None:
         _check_scalars(self.key)

@@ -24,7 +24,7 @@ from fraud_rules.codec.rules.members import MEMBERS
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.expressions.functions import FUNCTIONS
 from fraud_rules.model.rule import Operator, RuleAction
-from fraud_rules.model.schema import Field, FieldType
+from fraud_rules.model.schema import DeclaredEntity, Field, FieldType, TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["routes"]
@@ -60,10 +60,11 @@ def me(plane: CurrentPlane, user: CurrentUser) -> Response:
 
 @routes.get("/schema", response_model=schemas.SchemaShown, openapi_extra=least("viewer"))
 def schema(plane: CurrentPlane) -> Response:
-    """Read the fields, functions, aggregators, operators and limits for rules."""
+    """Read the fields, entities, functions, aggregators, operators and limits for rules."""
     return answer(
         schemas.SchemaShown(
             fields=[_field(each) for each in plane.schema.fields],
+            entities=[_entity(each, plane.schema) for each in plane.schema.entities],
             functions=[schemas.FunctionShown(name=name, parameters=each.signature) for name, each in FUNCTIONS.items()],
             aggregators=[each.value for each in AggregateFunction],
             operators=[each.value for each in Operator],
@@ -142,6 +143,15 @@ def _field(field: Field) -> schemas.FieldShown:
         measure=field.is_measure,
         scale=field.scale if field.type is FieldType.DECIMAL else None,
         minimum=display.minimum,
+    )
+
+
+def _entity(entity: DeclaredEntity, schema: TransactionSchema) -> schemas.EntityShown:
+    value = schema.of_rows((entity.name,)).field(entity.name)
+    return schemas.EntityShown(
+        name=entity.name,
+        type="" if value is None else value.type.value,
+        roles=[schemas.RoleShown(name=role, field=field) for role, field in entity.roles],
     )
 
 

@@ -12,8 +12,8 @@ from fraud_control.domain.roles import Permission, Role
 from fraud_control.web.schemas.base import Request, ResponseModel
 
 __all__ = [
-    "Audits", "BindingRequest", "Bindings", "Drift",
-    "FieldShown", "FunctionShown", "Me", "NewProgramToken", "ProgramTokenRequest", "ProgramTokens", "SchemaShown",
+    "Audits", "BindingRequest", "Bindings", "Drift", "EntityShown", "FieldShown", "FunctionShown", "Me",
+    "NewProgramToken", "ProgramTokenRequest", "ProgramTokens", "RoleShown", "SchemaShown",
 ]  # fmt: skip
 
 
@@ -44,6 +44,21 @@ class FieldShown(ResponseModel):
     minimum: int | None = Field(description="The smallest number that occurs; null if unknown.")
 
 
+class RoleShown(ResponseModel):
+    """A role of an entity, and the field that names the entity in this role."""
+
+    name: str
+    field: str
+
+
+class EntityShown(ResponseModel):
+    """An entity by which a rule can group."""
+
+    name: str
+    type: str
+    roles: list[RoleShown]
+
+
 class FunctionShown(ResponseModel):
     """A function of conditions."""
 
@@ -52,10 +67,11 @@ class FunctionShown(ResponseModel):
 
 
 class SchemaShown(ResponseModel):
-    """The fields, functions, aggregators, operators and members that rules may use. `limits` has inclusive bounds by
-    name."""
+    """The fields, entities, functions, aggregators, operators and members that rules may use. `limits` has inclusive
+    bounds by name."""
 
     fields: list[FieldShown]
+    entities: list[EntityShown]
     functions: list[FunctionShown]
     aggregators: list[str]
     operators: list[str]

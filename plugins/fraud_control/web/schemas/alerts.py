@@ -57,7 +57,8 @@ class Alert(ResponseModel):
     Alerts of rules with a baseline have `baseline`. Alerts of rules that name lists or maps have `lists` or `maps`: the
     version of each.
     Alerts of rules whose limit is an expression have `limit`: its value as a decimal. Alerts of rules that read the
-    previous payment have `previous`: its id and these fields, or null.
+    previous payment have `previous`: its id and these fields, or null. Alerts of rules that group by an entity have
+    `role`: that of the entity in the payment.
     """
 
     model_config = ConfigDict(
@@ -86,6 +87,7 @@ class Alert(ResponseModel):
     limit: str | None = None
     previous: dict[str, Any] | None = None
     conditions: list[AlertCondition] | None = None
+    role: str | None = None
     event_time: int
     ingestion_time: int
     detection_time: int

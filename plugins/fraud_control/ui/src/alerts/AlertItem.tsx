@@ -149,6 +149,7 @@ function Details({ alert, onMark, onSnoozed }: DetailsProps) {
         <Fact name="Window">
           <Timestamp ms={alert.windowStart} /> to <Timestamp ms={alert.windowEnd} />
         </Fact>
+        {alert.role !== undefined && alert.role !== null && <Fact name="Role">{alert.role}</Fact>}
         <Fact name="Transactions in window">{formatNumber(alert.windowCount)}</Fact>
         {alert.baseline && <BaselineFacts alert={alert} baseline={alert.baseline} />}
         {alert.lists && (

@@ -11,7 +11,7 @@ export function AlertLinks({ alert }: { alert: Alert }) {
   return (
     <Group gap="sm" my="xs">
       {!alert.shadow && <CaseLink alertId={alert.alertId} />}
-      <EntityLinks payment={alert.triggeringEvent} />
+      <EntityLinks payment={{ ...alert.key, ...alert.triggeringEvent }} />
       {can("draft") && (
         <Anchor component={Link} to={`/rules/new?from=${alert.ruleId}`} size="sm" underline="always">
           New rule from this alert

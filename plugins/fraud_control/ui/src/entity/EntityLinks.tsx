@@ -5,11 +5,12 @@ import { useSchema } from "../api/hooks";
 import { fieldLabel } from "../fields";
 import { entityPath, isEntityField } from "./entityPath";
 
-/** Links to the pages of the ids in a payment. */
+/** Links to the pages of the ids in a payment, or in the key of an alert, which may name an entity. */
 export function EntityLinks({ payment }: { payment: Record<string, unknown> }) {
   const { data } = useSchema();
   const fields = data?.fields ?? [];
-  const ids = fields.filter((field) => isEntityField(field) && payment[field.name] !== undefined);
+  const entities = (data?.entities ?? []).filter(({ type }) => type === "long" || type === "string");
+  const ids = [...entities, ...fields.filter(isEntityField)].filter(({ name }) => payment[name] !== undefined);
   return (
     <>
       {ids.map(({ name }) => (

@@ -23,6 +23,7 @@ export const SCHEMA: Schema = {
       scale: 2,
     }),
   ],
+  entities: [],
   functions: [{ name: "hour", parameters: "t, [zone]" }],
   aggregators: ["SUM", "COUNT", "COUNT_DISTINCT"],
   operators: [">", ">=", "<"],

@@ -60,6 +60,7 @@ export function RuleForm({ document, schema, lookups, reasons, warnings = [], re
       change({ [name]: event.currentTarget.value || undefined }),
   });
   const keys = schema.fields.filter(isKey);
+  const members = [...schema.entities, ...keys];
   const measures = schema.fields.filter((field) => field.measure);
   const aggregator = toText(rule["aggregatorFunctionType"]);
   const input = aggregateOf(rule)?.input;
@@ -96,7 +97,7 @@ export function RuleForm({ document, schema, lookups, reasons, warnings = [], re
       <Group grow gap="sm" align="flex-start" preventGrowOverflow={false}>
         <MultiSelect
           label="Grouping keys"
-          data={fieldChoices(keys, schema.fields, grouping)}
+          data={fieldChoices(members, schema.fields, grouping)}
           description={fieldDescriptions(list(grouping), schema.fields)}
           inputWrapperOrder={BELOW}
           value={list(grouping)}
@@ -260,8 +261,8 @@ function isKey(field: Schema["fields"][number]): boolean {
   return GROUPED.has(field.type) && field.name !== ID_FIELD;
 }
 
-/** The suggested fields and the current ones, with their labels. */
-function fieldChoices(suggested: Schema["fields"], all: Schema["fields"], current: unknown) {
+/** The suggested fields and entities and the current ones, with their labels. */
+function fieldChoices(suggested: readonly { name: string }[], all: Schema["fields"], current: unknown) {
   return choices(
     suggested.map((field) => field.name),
     current,

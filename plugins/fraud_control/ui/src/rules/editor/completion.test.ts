@@ -88,6 +88,18 @@ test.each([
   expect(labels(form, before)).toEqual(names);
 });
 
+test("entities in groupings, and roles in conditions", () => {
+  const entity = { name: "account", type: "long", roles: [{ name: "out", field: "payeeId" }] };
+  const schema = { ...SCHEMA, entities: [entity] };
+  const offered = (before: string) => suggestions("yaml", before, schema).map(({ label }) => label);
+  expect(offered("groupingKeyNames: [")).toContain("account");
+  expect(offered("groupingKeyNames:\n  - ")).toContain("account");
+  expect(offered("unique: [")).not.toContain("account");
+  expect(offered("filter: ")).toEqual(expect.arrayContaining(["role", "'out'"]));
+  expect(offered("filter: role = '")).toContain("out");
+  expect(labels("yaml", "filter: ")).not.toContain("role");
+});
+
 test("other completions", () => {
   expect(labels("yaml", "aggregatorFunctionType: ")).toEqual(SCHEMA.aggregators);
   expect(labels("yaml", "limitOperatorType: ")).toEqual(SCHEMA.operators);

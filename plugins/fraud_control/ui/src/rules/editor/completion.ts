@@ -18,6 +18,7 @@ export interface Lookups {
 }
 
 const FIELD_MEMBERS = new Set(["groupingKeyNames", "unique", "aggregateFieldName"]);
+const GROUPING = "groupingKeyNames";
 const NUMBERS = new Set(["long", "decimal"]);
 const TRUTHS = ["true", "false"];
 const PREVIOUS: Suggestion = { label: "previous(", detail: "field): of the payment before" };
@@ -90,13 +91,19 @@ export function filterSuggestions(schema: Schema, before: string): Suggestion[] 
   );
   const truths = schema.fields.some(({ type }) => type === "boolean") ? TRUTHS : [];
   const words = [...truths, ...KEYWORDS].map((label) => ({ label, detail: "" }));
-  return isQuoted ? values : [...fields(schema), ...values, ...words, ...functions(schema)];
+  const roles = schema.entities.flatMap((entity) =>
+    entity.roles.map(({ name }) => ({ label: isQuoted ? name : `'${name}'`, detail: `role of ${entity.name}` })),
+  );
+  if (isQuoted) return [...values, ...roles];
+  const role = roles.length > 0 ? [{ label: "role", detail: "role of the entity" }] : [];
+  return [...fields(schema), ...role, ...values, ...roles, ...words, ...functions(schema)];
 }
 
 function lineSuggestions(before: string, schema: Schema): Suggestion[] {
   const position = before.split(",").length - 1;
   if (position === 1) return states(schema);
-  if (position === 2 || position === 3 || position === 4) return fields(schema);
+  if (position === 2) return members(schema);
+  if (position === 3 || position === 4) return fields(schema);
   if (position === 5) return aggregators(schema);
   return position === 6 ? operators(schema) : [];
 }
@@ -111,15 +118,17 @@ function documentSuggestions(before: string, schema: Schema, lookups: Lookups): 
   if (/^\s*-\s/u.test(line) || /^\s*"\w*$/u.test(line)) {
     // The cursor is in a list item, which belongs to the last member that opened a list.
     const listMember = /(\w+)"?\s*:\s*\[?\s*(?:\n\s*(?:-\s*)?["\w]*,?\s*)*$/u.exec(before)?.[1];
+    if (listMember === GROUPING) return members(schema);
     if (listMember !== undefined && FIELD_MEMBERS.has(listMember)) return fields(schema);
   }
   if (!/^[\s{,]*"?\w*$/u.test(line)) return [];
-  const members = IN_BASELINE.test(before) ? BASELINE_MEMBERS : schema.members;
-  return members.map((label) => ({ label, detail: "rule field" }));
+  const known = IN_BASELINE.test(before) ? BASELINE_MEMBERS : schema.members;
+  return known.map((label) => ({ label, detail: "rule field" }));
 }
 
 function valueSuggestions(member: string, schema: Schema, lookups: Lookups, before: string): Suggestion[] {
   if (member === "aggregateFieldName") return fields(schema, ({ type }) => NUMBERS.has(type));
+  if (member === GROUPING) return members(schema);
   if (FIELD_MEMBERS.has(member)) return fields(schema);
   if (member === "filter") return filterSuggestions(schema, before);
   if (member === "when" || member === "limit") return whenSuggestions(schema, lookups, before);
@@ -141,6 +150,11 @@ function fields(schema: Schema, suits: (field: Schema["fields"][number]) => bool
     ]);
 }
 
+/** The members of a grouping: entities and fields. */
+const members = (schema: Schema) => [
+  ...schema.entities.map(({ name, type }) => ({ label: name, detail: `${type}, entity` })),
+  ...fields(schema),
+];
 const states = (schema: Schema) => schema.states.map((label) => ({ label, detail: "state" }));
 const functions = (schema: Schema) =>
   schema.functions.map(({ name, parameters }) => ({ label: `${name}(`, detail: `${parameters})` }));
