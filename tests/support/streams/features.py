@@ -20,7 +20,7 @@ from tests.support.streams.generated import START_MS
 
 class Features(NamedTuple):
     """The features that the rules of a stream may use. Without `named_rules`, conditions are aggregates only. With
-    `entities`, the schema declares `ENTITIES`."""
+    `entities`, the schema declares `ENTITIES`. With `own`, most limits of conditions read the own aggregate."""
 
     limits: bool = False
     rollout: bool = False
@@ -30,6 +30,7 @@ class Features(NamedTuple):
     conditions: bool = False
     named_rules: bool = True
     entities: bool = False
+    own: bool = False
 
 
 LIMITS = [
@@ -82,6 +83,14 @@ ROLE_CONDITIONS = [
     "role is null",
 ]
 REFUSED_ROLE_CONDITIONS = ["role > 1", "account = 1", "previous(role) = 'in'"]
+OWN_LIMITS = [
+    "own()",
+    "0.8 * own()",
+    "own() - paymentAmount",
+    "coalesce(own(), 1) / 2",
+    "abs(own()) * own() - points",
+    "length(paymentType) + round(own(), -1)",
+]
 ROLE_LIMITS = ["length(role)", "length(role) - 1"]
 ZONES = [None, "UTC", "Europe/Berlin", "America/St_Johns", "America/Havana", "Pacific/Apia", "Nowhere/Else"]
 BOUNDARIES = [
@@ -261,7 +270,7 @@ def _conditions(draw: st.DrawFn, features: Features) -> dict[str, Any]:
     condition: dict[str, Any] = {
         "aggregatorFunctionType": draw(st.sampled_from(["COUNT", "SUM", "MAX", "AVG", "COUNT_DISTINCT"])),
         "limitOperatorType": draw(st.sampled_from([">=", "<", "!="])),
-        "limit": draw(st.sampled_from(["1", "2", "0", *_limits(features)])),
+        "limit": draw(st.sampled_from(["1", "2", "0", *_limits(features), *OWN_LIMITS * (2 * features.own)])),
         "windowSeconds": draw(st.sampled_from([2, 20, 1, 60])),
         "aggregateFieldName": draw(st.sampled_from([None, "paymentAmount", "points"])),
         "filter": draw(st.sampled_from([None, "", "paymentType = 'CSH'", *ROLE_CONDITIONS[:3] * features.entities])),

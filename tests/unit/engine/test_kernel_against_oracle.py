@@ -250,6 +250,20 @@ def test_engine_agrees_with_the_oracle_about_entities(stream_seed: int, others: 
 
 @SHRINKS
 @stream_seeds(STREAMS // 2)
+@pytest.mark.parametrize("others", [False, True])
+def test_engine_agrees_with_the_oracle_about_limits_of_the_own_aggregate(stream_seed: int, others: bool) -> None:
+    features = Features(
+        own=True, conditions=True, entities=True, limits=others, maps=others, previous=others, calendars=others,
+        named_rules=False,
+    )  # fmt: skip
+    streams = with_features(documents(), features)
+    check_stream(
+        stream_seed, streams, lambda document: _assert_same(document, _oracle_of_accounts, _engine_of_accounts)
+    )
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 2)
 def test_engine_agrees_with_the_oracle_about_entities_after_warm_ups(stream_seed: int) -> None:
     streams = with_features(warmed_documents(), Features(entities=True))
     check_stream(

@@ -121,7 +121,7 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
     action, row_filter, when = reader.action(), reader.filter(), reader.when()
     source, force, weight = reader.source(), reader.flag("force"), reader.weight()
     baseline = read_baseline(reader, function, operator, limit, window)
-    conditions, required = read_conditions(reader, rule_id, function)
+    conditions, required = read_conditions(reader, rule_id, own)
     rollout, warm_up = reader.rollout(rule_id, grouping), reader.flag("warmUp")
     reader.check_remarks()
     if rule_id is None or state is None or grouping is None or function is None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from fraud_rules.codec.rules.members import MemberReader
 from fraud_rules.model.aggregate import AggregateFunction
-from fraud_rules.model.expressions.expression import Expression
+from fraud_rules.model.expressions.expression import NO_DIGITS, Digits, Expression
 from fraud_rules.model.rule import AggregateCondition, Condition, NamedRule, Operator
 from fraud_rules.model.window import Window
 
@@ -55,16 +55,17 @@ def read_own_aggregate(reader: MemberReader) -> AggregateMembers:
 
 
 def read_conditions(
-    reader: MemberReader, rule_id: int | None, function: AggregateFunction | None
+    reader: MemberReader, rule_id: int | None, own: AggregateMembers
 ) -> tuple[tuple[Condition, ...], int]:
-    """Read the conditions, and the least number of them that must hold; 0 if none may hold. `rule_id` and `function`
-    are those of the rule."""
+    """Read the conditions, and the least number of them that must hold; 0 if none may hold. `rule_id` and `own` are the
+    id and the own aggregate of the rule."""
     readers = reader.conditions(_INHERITED)
-    conditions = [_read_condition(each) for each in readers]
+    digits = NO_DIGITS if own is NO_AGGREGATE else reader.own_digits(own.function, own.field)
+    conditions = [_read_condition(each, digits) for each in readers]
     named = [each.rule_id for each in conditions if isinstance(each, NamedRule)]
     for members, each in zip(readers, conditions, strict=True):
         if isinstance(each, NamedRule):
-            _check_name(members, each.rule_id, rule_id, function, named)
+            _check_name(members, each.rule_id, rule_id, own.function, named)
         reader.add_reasons(members)
     return tuple(each for each in conditions if each is not None), reader.required(len(readers))
 
@@ -80,13 +81,13 @@ def _check_name(
         members.reject("ruleId", f"cannot name a rule beside {function}")
 
 
-def _read_condition(members: MemberReader) -> Condition | None:
+def _read_condition(members: MemberReader, own: Digits) -> Condition | None:
     if members.has("ruleId"):
         members.reject_beside("ruleId")
         named = members.rule_id()
         return None if named is None else NamedRule(named)
     members.reject_unknown(_MEMBERS)
-    found, row_filter = _read_aggregate(members), members.filter()
+    found, row_filter = _read_aggregate(members, own), members.filter()
     function, operator, limit, window = found.function, found.operator, found.limit, found.window
     if function is AggregateFunction.COUNT_WITH_RESET:
         members.reject("aggregatorFunctionType", f"must be another function in a condition, not {function}")
@@ -95,7 +96,8 @@ def _read_condition(members: MemberReader) -> Condition | None:
     return AggregateCondition(function, found.field, found.unique, operator, limit, window, row_filter)
 
 
-def _read_aggregate(members: MemberReader) -> AggregateMembers:
+def _read_aggregate(members: MemberReader, own: Digits | None = None) -> AggregateMembers:
+    """Read an aggregate. `own` has the digits of the rule's own one, if the limit may read it."""
     function = members.aggregate_function()
     field, unique = members.aggregate_field(function), members.unique(function)
-    return AggregateMembers(function, field, unique, members.operator(), members.limit(), members.window())
+    return AggregateMembers(function, field, unique, members.operator(), members.limit(own), members.window())

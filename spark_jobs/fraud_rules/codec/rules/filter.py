@@ -21,7 +21,7 @@ from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 from fraud_rules.codec.rules.condition_types import ConditionBuilder
 from fraud_rules.codec.rules.operand_types import JUDGED_MEMBERS, Part
 from fraud_rules.errors import Reason, RuleRejected
-from fraud_rules.model.expressions.expression import Expression
+from fraud_rules.model.expressions.expression import Digits, Expression
 from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
@@ -107,9 +107,12 @@ def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits, membe
 
 
 @lru_cache(_REMEMBERED_FILTERS)
-def parse_number(text: str, schema: TransactionSchema, limits: RuleLimits, member: str) -> Expression:
-    """Parse an expression of a number, as `parse_filter` parses a condition."""
-    return _parse(text, schema, limits, member, ConditionBuilder.quantity)
+def parse_number(
+    text: str, schema: TransactionSchema, limits: RuleLimits, member: str, own: Digits | None = None
+) -> Expression:
+    """Parse an expression of a number, as `parse_filter` parses a condition. `own` has the digits of the rule's own
+    aggregate; None: the expression cannot read it."""
+    return _parse(text, schema, limits, member, ConditionBuilder.quantity, own)
 
 
 def _parse(
@@ -118,11 +121,12 @@ def _parse(
     limits: RuleLimits,
     member: str,
     build: Callable[[ConditionBuilder, Part], Tree | None],
+    own: Digits | None = None,
 ) -> Tree:
     excess = _excess(text, limits)
     if excess is not None:
         raise RuleRejected([Reason(member, excess)])
-    builder = ConditionBuilder(schema, limits, is_judged_once=member.rpartition(".")[2] in JUDGED_MEMBERS)
+    builder = ConditionBuilder(schema, limits, is_judged_once=member.rpartition(".")[2] in JUDGED_MEMBERS, own=own)
     try:
         tree = build(builder, builder.transform(_PARSER.parse(text)))
     except UnexpectedInput as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import TypeVar
 
 from fraud_rules.codec.rules.collections.records import SOURCE_NAME
@@ -14,8 +15,9 @@ from fraud_rules.codec.rules.numbers import MAX_RULE_ID, decimal_of, digits_of
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.aggregate import LEVELS, AggregateFunction, AggregateInput
 from fraud_rules.model.decision import MAX_WEIGHT, weight_of
-from fraud_rules.model.expressions.expression import Expression, FieldRef
+from fraud_rules.model.expressions.expression import NO_DIGITS, Digits, Expression, FieldRef
 from fraud_rules.model.expressions.local_time import UTC_ZONE
+from fraud_rules.model.expressions.own import own_digits
 from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.expressions.rollout import ALL_KEYS, Rollout
 from fraud_rules.model.limits import RuleLimits
@@ -223,6 +225,12 @@ class MemberReader:
             return None
         return field.name
 
+    def own_digits(self, function: AggregateFunction | None, name: str | None) -> Digits:
+        """The digits of an aggregate of a field."""
+        field = None if name is None else self._schema.field(name)
+        one = Digits(1, 0) if field is None else FieldRef(field.name, field.type, field.scale, field.precision).digits
+        return NO_DIGITS if function is None else own_digits(function, one)
+
     def unique(self, function: AggregateFunction | None) -> tuple[str, ...]:
         """`unique` as sorted canonical names; required for COUNT_DISTINCT, otherwise empty."""
         names = self._names("unique", self._field_name)
@@ -237,16 +245,17 @@ class MemberReader:
         """`limitOperatorType`, by symbol or name."""
         return self.choice("limitOperatorType", _OPERATORS, required=True)
 
-    def limit(self) -> Decimal | Expression | None:
+    def limit(self, own: Digits | None = None) -> Decimal | Expression | None:
         """`limit` as an exact number without an exponent and without a negative zero, which may be text; or the
-        expression of a text that is no number."""
+        expression of a text that is no number. `own` has the digits of the rule's own aggregate, if the expression may
+        read it."""
         value = self._document.get("limit")
         if value is None:
             self.reject("limit", "is required")
             return None
         number = decimal_of(value)
         if number is None and isinstance(value, str) and value.strip():
-            return self._parsed("limit", value, parse_number)
+            return self._parsed("limit", value, partial(parse_number, own=own))
         if number is None:
             self.reject("limit", f"must be a decimal number or an expression, not {describe_value(value)}")
         elif digits_of(number) > self._limits.max_limit_digits:

@@ -24,6 +24,7 @@ from fraud_rules.model.expressions.expression import (
     MAX_DIGITS,
     Arithmetic,
     Constant,
+    Digits,
     Expression,
     ExpressionType,
     FieldRef,
@@ -31,6 +32,7 @@ from fraud_rules.model.expressions.expression import (
 )
 from fraud_rules.model.expressions.functions import FUNCTIONS, Function, FunctionCall, Parameter, Setting
 from fraud_rules.model.expressions.lookups import MAP_FUNCTIONS, ListMembership, MapLookup
+from fraud_rules.model.expressions.own import OWN, OWN_COLUMN, OwnValue
 from fraud_rules.model.expressions.predicate import value_of_condition
 from fraud_rules.model.expressions.previous import PREVIOUS, PreviousValue
 from fraud_rules.model.limits import RuleLimits
@@ -84,9 +86,13 @@ class Part(NamedTuple):
 class OperandBuilder(Transformer_NonRecursive[Token, Part]):
     """Builds typed nodes from grammar nodes, bottom up. It collects all problems instead of stopping at the first."""
 
-    def __init__(self, schema: TransactionSchema, limits: RuleLimits, is_judged_once: bool) -> None:
-        """`is_judged_once`: whether the text belongs to one of `JUDGED_MEMBERS`."""
+    def __init__(
+        self, schema: TransactionSchema, limits: RuleLimits, is_judged_once: bool, own: Digits | None = None
+    ) -> None:
+        """`is_judged_once`: whether the text belongs to one of `JUDGED_MEMBERS`. `own` has the digits of the rule's own
+        aggregate, in a text that may read it."""
         super().__init__()
+        self._own = own
         self._schema = schema
         self._is_judged_once = is_judged_once
         self._named: dict[CollectionName, ListType | MapType] = {}
@@ -169,6 +175,8 @@ class OperandBuilder(Transformer_NonRecursive[Token, Part]):
             return self._map(name, arguments, at)
         if name == PREVIOUS:
             return Part(self._previous(arguments, at), at)
+        if name == OWN:
+            return Part(self._own_value(arguments, at), at)
         function = self.function(token)
         if function is None or any(part.node is None for part in arguments):
             return Part(None, at)
@@ -188,7 +196,7 @@ class OperandBuilder(Transformer_NonRecursive[Token, Part]):
 
     def function(self, token: Token) -> Function | None:
         """The function of this name. Records a problem and returns None if there is no such function."""
-        others = (*MAP_FUNCTIONS, PREVIOUS)
+        others = (*MAP_FUNCTIONS, PREVIOUS, OWN)
         found, names = FUNCTIONS.get(token.lower()), (*FUNCTIONS, *others)
         if found is None and token.lower() not in others:
             self._unknown(token, "a function", names, f"the functions are {', '.join(names)}")
@@ -210,6 +218,16 @@ class OperandBuilder(Transformer_NonRecursive[Token, Part]):
             self._problem(f"{PREVIOUS} needs a field of the payment, not its {ROLE}", arguments[0].at)
             return None
         return None if node is None else PreviousValue(node)
+
+    # The own aggregate
+
+    def _own_value(self, arguments: Sequence[Part], at: int) -> OwnValue | None:
+        if arguments:
+            self._problem(f"{OWN_COLUMN} has no arguments", at)
+        if self._own is None:
+            self._problem(f"{OWN_COLUMN} is allowed in the limit of a condition only", at)
+            return None
+        return OwnValue(self._own)
 
     # Look-ups
 

@@ -18,6 +18,7 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.expressions.expression import Arithmetic, Constant, Expression, FieldRef, Negation
 from fraud_rules.model.expressions.functions import FUNCTIONS, FunctionCall
 from fraud_rules.model.expressions.lookups import ListMembership, MapLookup
+from fraud_rules.model.expressions.own import OwnValue
 from fraud_rules.model.expressions.predicate import And, Comparison, Membership, Not, Or
 from fraud_rules.model.expressions.previous import PreviousValue
 from fraud_rules.model.expressions.rollout import Rollout
@@ -42,6 +43,9 @@ _PREVIOUS_NS: Final = 450
 _PREVIOUS_FIELD_NS: Final = 40
 _OWN_LIMIT_NS: Final = 80
 """The limit of each row in the form in which the kernel compares with it, for a limit that is an expression."""
+
+_OWN_VALUE_NS: Final = 80_000
+"""The limit of a condition that reads the own aggregate. It is computed for each row whose own aggregate holds."""
 
 _COMPARISON_NS: Final = 20
 _FIELD_COMPARISON_NS: Final = 30
@@ -206,6 +210,8 @@ def _own_ns(expression: Expression) -> int:
     match expression:
         case FieldRef() | PreviousValue() | Constant() | And() | Or() | Not():
             return 0
+        case OwnValue():
+            return _OWN_VALUE_NS
         case Arithmetic(operator="/"):
             return _DIVISION_NS
         case Arithmetic() | Negation():

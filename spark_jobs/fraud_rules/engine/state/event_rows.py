@@ -80,7 +80,8 @@ def predicate_masks(
     """Evaluate all filters, then all conditions, then all limits, for n rows. The sample receives the CPU time of
     each.
 
-    A condition that reads the previous payment passes no row, and such a limit is null: see `previous_payments`.
+    A condition that reads the previous payment passes no row, and such a limit is null: see `previous_payments`. So is
+    a limit that reads the own aggregate: see `own_limits`.
     """
     conditions = [each.expression if each.previous is None else None for each in plan.conditions]
     masks = _masks((*plan.measures.filters, *conditions), columns, n, sample)
@@ -88,6 +89,10 @@ def predicate_masks(
 
 
 def _limit_or_null(limit: RowLimit, columns: Mapping[str, Column], n: int, sample: RuleSample | None) -> Column:
+    if limit.reads_own:
+        if sample is not None:
+            sample.limits_ns.append(0)
+        return Column(np.zeros(n, dtype=object), np.zeros(n, dtype=np.bool_), None)
     began = 0 if sample is None else time.thread_time_ns()
     column = _NULL if limit.previous is not None else limit_values(limit, columns, n)
     if sample is not None:

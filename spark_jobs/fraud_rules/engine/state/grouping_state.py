@@ -23,6 +23,7 @@ from fraud_rules.engine.state.event_rows import (
     filter_masks,
     predicate_masks,
 )
+from fraud_rules.engine.state.own_limits import OwnLimits
 from fraud_rules.engine.state.plans import PLANS, shared_measures
 from fraud_rules.engine.state.previous_payments import ColumnsOf, PreviousColumns, PreviousPayments
 from fraud_rules.engine.state.row_limits import row_limits
@@ -203,12 +204,12 @@ class GroupingState:
         self._prepare_for(plan)
         if masks is None:
             masks = predicate_masks(plan, batch.columns, len(batch))
-        previous = None
+        columns_of, previous = columns_of or partial(_columns_of, batch), None
         if plan.previous:
-            columns_of = columns_of or partial(_columns_of, batch)
             previous = PreviousPayments(plan, self._schema, masks, columns_of, sample)
+        own = OwnLimits(plan, self._schema, self.header, columns_of, previous)
         return self._advance(
-            batch, versions, masks, plan, max_out_of_orderness_ms, explain, progress, sample, events, previous
+            batch, versions, masks, plan, max_out_of_orderness_ms, explain, progress, own, sample, events, previous
         )
 
     def _advance(
@@ -220,6 +221,7 @@ class GroupingState:
         max_out_of_orderness_ms: int,
         explain: bool,
         progress: TaskProgress,
+        own: OwnLimits,
         sample: RuleSample | None = None,
         events: Ints | None = None,
         previous: PreviousPayments | None = None,
@@ -250,12 +252,15 @@ class GroupingState:
             else:
                 displaced.merge()
                 limits = previous.judge(self._view, arrivals, done, max_out_of_orderness_ms, self._column)
-            return arrivals._replace(limits=row_limits(plan.rules, plan.limits, limits, end - done))
+            arrivals = arrivals._replace(limits=row_limits(plan.rules, plan.limits, limits, end - done))
+            own.begin(arrivals, limits)
+            return arrivals
 
         arrivals = next_arrivals()
         while True:
+            own.write_to(self._output)
             results = ResultArrays(
-                outcomes, lateness_ms, self._output, lefts, shared, ahead, self._limbs, every, timings
+                outcomes, lateness_ms, self._output, lefts, shared, ahead, self._limbs, own.address, every, timings
             )
             start, need = advance(
                 self._view.state,
@@ -269,6 +274,7 @@ class GroupingState:
                 int(explain),
                 start,
             )
+            own.check()
             if need == at.NEED_RUNS:
                 displaced.provide()
                 continue
@@ -397,7 +403,10 @@ class GroupingState:
         if n:
             plan = storing_plan(self._view.measures)
             masks = PredicateMasks(filter_masks(plan.measures, batch.columns, n), ())
-            result = self._advance(batch, np.zeros(n, dtype=np.int64), masks, plan, at.FOREVER_MS, False, UNREPORTED)
+            own = OwnLimits(plan, self._schema, self.header, partial(_columns_of, batch), None)
+            result = self._advance(
+                batch, np.zeros(n, dtype=np.int64), masks, plan, at.FOREVER_MS, False, UNREPORTED, own
+            )
             if np.isin(result.outcomes, (at.ROW_DUPLICATE, at.ROW_CONFLICTING_DUPLICATE)).any():
                 return False
             self._view.state.events[self.retained_rows - n : self.retained_rows, at.E_SEQ] = numbers

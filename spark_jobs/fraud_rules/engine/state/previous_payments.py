@@ -99,6 +99,11 @@ class PreviousPayments:
         self._found.append((limits, columns))
         return limits
 
+    def named_columns(self, previous: PreviousRows, i: int) -> Columns:
+        """The columns with the previous payment of row i of the last `judge`, by the names in expressions."""
+        columns = self._found[-1][1][self._plan.previous.index(previous)]
+        return {previous_column(name): column.take(np.array([i])) for name, column in columns.items()}
+
     def limits(self) -> Sequence[Column]:
         """The values of all limits for all rows."""
         parts = [limits for limits, _ in self._found]
@@ -168,7 +173,7 @@ class PreviousPayments:
                 if sample is not None:
                     sample.predicates_ns[number] += time.thread_time_ns() - began
         for number, limit in enumerate(self._plan.limits):
-            if limit.previous == previous:
+            if limit.previous == previous and not limit.reads_own:
                 began = time.thread_time_ns()
                 limits[number] = limit_values(limit, columns, n)
                 if sample is not None:

@@ -161,7 +161,7 @@ def evaluate(
     met = _is_met(rules, r, results.limbs, values, high, low, before, past, base_high, base_low, s0, s1, s2, s3)
     at = report(
         state, side, measures, rules, arrivals, results, explain, i, r, slot, run, base[r, B_REACH], time, met, count,
-        values, high, low,
+        values, high, low, 0, 0, 0, 0,
     )  # fmt: skip
     if at >= 0:
         output = results.output

@@ -137,6 +137,9 @@ class ResultArrays(NamedTuple):
     """Scratch, one word per row: the row's slot if its key was known in advance, otherwise negative."""
     limbs: NDArray[np.uint64]
     """Scratch for the arithmetic of `exact`."""
+    own_limits: int
+    """The address of a function of a row and a rule (int64), which sets the limits of the conditions of the rule that
+    read its own aggregate. The aggregate is in the next output row (O_*). 0: no rule has such conditions."""
     timed_every: int
     """The kernel times the rules at each row whose number is a multiple of this; 0: at no row."""
     timings: Ints

@@ -21,7 +21,7 @@ from fraud_rules.engine.window.aggregates import (
     KIND_SUM,
 )
 from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
-from fraud_rules.engine.window.compiler import compiled, inlined
+from fraud_rules.engine.window.compiler import call, compiled, inlined
 from fraud_rules.engine.window.condition import is_met, is_met_at
 from fraud_rules.engine.window.displaced import NO_RUN, sum_of_both
 from fraud_rules.engine.window.hash_tables import find_mark
@@ -50,6 +50,7 @@ from fraud_rules.engine.window.layout import (
     R_LIMIT,
     R_LOW,
     R_NAMED,
+    R_OWN,
     R_REQUIRED,
     R_RULE,
     R_SHARED,
@@ -72,12 +73,24 @@ def evaluate_conditions(
     slot: int,
     run: int,
     time: int,
+    count: int,
+    values: int,
+    high: int,
+    low: int,
+    s0: int,
+    s1: int,
+    s2: int,
+    s3: int,
 ) -> tuple[int, bool, bool]:
-    """Evaluate the conditions of rule r for row i.
+    """Evaluate the conditions of rule r for row i, with the own aggregate of the rule as in `conclude`.
 
     Returns (the number of conditions that hold, whether these are as many as required, whether all windows are
     complete). If the rule names rules, each of them can hold.
     """
+    if rules.rows[r, R_OWN] != 0:
+        at = state.header[H_OUT]
+        _write_aggregate(results.output, at, count, values, high, low, s0, s1, s2, s3)
+        call(results.own_limits, i, r)
     last = insert_offset(state, slot, time) - 1
     side_last = -1 if run == NO_RUN else insert_offset(side, run, time) - 1
     first = rules.rows[r, R_FIRST_CONDITION]
@@ -139,6 +152,14 @@ def _evaluate_one(
         output[at, O_FIRED] = is_met(rules, c, results.limbs, high, low, values, s0, s1, s2, s3)
     else:
         output[at, O_FIRED] = is_met_at(arrivals, rules, i, c, results.limbs, high, low, values, s0, s1, s2, s3)
+    _write_aggregate(output, at, count, values, high, low, s0, s1, s2, s3)
+
+
+@inlined
+def _write_aggregate(
+    output: Ints, at: int, count: int, values: int, high: int, low: int, s0: int, s1: int, s2: int, s3: int
+) -> None:
+    """Write an aggregate to output row `at`."""
     output[at, O_COUNT] = count
     output[at, O_VALUES] = values
     output[at, O_HIGH] = high

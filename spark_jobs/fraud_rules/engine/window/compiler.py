@@ -26,7 +26,7 @@ from fraud_rules.runtime.caches.folder import cache_folder
 from fraud_rules.runtime.file_lock import locked
 
 __all__ = [
-    "HAS_CYCLES", "SharedLocator", "compiled", "compiling", "cycles_now", "fetch", "inlined", "read_cycles",
+    "HAS_CYCLES", "SharedLocator", "call", "compiled", "compiling", "cycles_now", "fetch", "inlined", "read_cycles",
     "timing_cycles",
 ]  # fmt: skip
 
@@ -129,6 +129,22 @@ def fetch(typing_context: Any, array: Any, row: Any) -> Any:
         return context.get_dummy_value()
 
     return types.none(array, row), generate
+
+
+@intrinsic
+def call(typing_context: Any, address: Any, first: Any, second: Any) -> Any:
+    """Call a C function of two int64 without a result. It may be Python's, because compiled code keeps the GIL."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(64)
+        of_type = ir.FunctionType(ir.VoidType(), [word, word])
+        place, *values = [
+            context.cast(builder, each, kind, types.int64) for each, kind in zip(arguments, signature.args, strict=True)
+        ]
+        builder.call(builder.inttoptr(place, of_type.as_pointer()), values)
+        return context.get_dummy_value()
+
+    return types.none(address, first, second), generate
 
 
 @intrinsic

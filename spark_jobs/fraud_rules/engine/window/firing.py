@@ -85,7 +85,7 @@ def conclude(
     window = rules.rows[r, R_WINDOW]
     at = report(
         state, side, measures, rules, arrivals, results, explain, i, r, slot, run, window, time, met, count, values,
-        high, low,
+        high, low, s0, s1, s2, s3,
     )  # fmt: skip
     if at >= 0 and rules.rows[r, R_KIND] == KIND_STDDEV:
         results.output[at, O_SQUARE] = s0
@@ -114,6 +114,10 @@ def report(
     values: int,
     high: int,
     low: int,
+    s0: int,
+    s1: int,
+    s2: int,
+    s3: int,
 ) -> int:
     """Alert or suppress if rule r holds: its own aggregate has `met` the limit, and enough conditions hold. The alert
     of a rule that names rules is pending. Returns the output row, or -1 if there is none.
@@ -128,8 +132,9 @@ def report(
     if met and rules.rows[r, R_CONDITIONS] != 0:
         conditions = rules.rows[r, R_CONDITIONS]
         holding, met, complete = evaluate_conditions(
-            state, side, measures, rules, arrivals, results, i, r, slot, run, time
-        )
+            state, side, measures, rules, arrivals, results, i, r, slot, run, time, count, values, high, low, s0, s1,
+            s2, s3,
+        )  # fmt: skip
         if rules.rows[r, R_HAS_AGGREGATE] == 0:
             count, high, low = 0, 0, holding
     if met:

@@ -107,7 +107,8 @@ R_REQUIRED = 24  # the least number of conditions that must hold; 0: none may ho
 R_HAS_AGGREGATE = 25  # 0: the conditions alone decide, and the value is the number of those that hold
 R_NAMED = 26  # the number of rules that it names: their outcomes decide, too
 R_REPORTED = 27  # 1: another rule names it, so that each of its evaluations has an output row
-R_WIDTH = 28
+R_OWN = 28  # 1: a limit of its conditions reads its own aggregate
+R_WIDTH = 29
 
 MODE_PAUSED = 0
 MODE_PLAIN = 1

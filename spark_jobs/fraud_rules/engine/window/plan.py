@@ -131,7 +131,8 @@ class RowLimit:
     """The limit of a rule that is an expression, and what else its comparison depends on.
 
     `scale` is the number of digits after the point of the aggregated field. `previous` are the rows among which the
-    expression finds the previous payment (None: it reads none).
+    expression finds the previous payment (None: it reads none). `own` is the version of the rule whose own aggregate
+    the expression reads; -1: it reads none, or the rule has none.
     """
 
     expression: Expression
@@ -139,6 +140,12 @@ class RowLimit:
     aggregate: Aggregate
     scale: int
     previous: PreviousRows | None
+    own: int = -1
+
+    @property
+    def reads_own(self) -> bool:
+        """Whether the limit is known only after the own aggregate."""
+        return self.own >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +175,11 @@ class GroupingPlan:
     def __post_init__(self) -> None:
         found = dict.fromkeys(each.previous for each in self._judged_once() if each.previous is not None)
         object.__setattr__(self, "previous", tuple(found))
+
+    @property
+    def reads_own(self) -> bool:
+        """Whether a limit reads the own aggregate of its rule."""
+        return any(each.reads_own for each in self.limits)
 
     @property
     def aggregates(self) -> tuple[Rule | AggregateCondition, ...]:
@@ -264,7 +276,9 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
     in_force = [each for version in versions for each in version.rules]
     compiled_rules = [_compile_rule(each, schema, columns, collector) for each in in_force]
     compiled_rules += [
-        _compile_condition(of, rule, schema, columns, collector) for rule in rules for of in rule.aggregate_conditions
+        _compile_condition(of, each, schema, columns, collector)
+        for each in in_force
+        for of in each.rule.aggregate_conditions
     ]
     rows = [row for row, *_ in compiled_rules]
     measures = collector.measures()
@@ -382,8 +396,9 @@ def _compile_rule(
     row[at.R_CONDITIONS], row[at.R_REQUIRED] = len(rule.aggregate_conditions), rule.required
     row[at.R_NAMED], row[at.R_REPORTED] = len(rule.named_rules), int(each.is_named)
     row[at.R_HAS_AGGREGATE] = int(rule.has_aggregate)
+    row[at.R_OWN] = int(any(_own_version(of, each) >= 0 for of in rule.aggregate_conditions))
     if rule.baseline is None:
-        return row, [0] * at.B_WIDTH, *_compiled_limit(rule, rule, row, source.scale, collector)
+        return row, [0] * at.B_WIDTH, *_compiled_limit(rule, each, row, source.scale, collector)
     assert isinstance(rule.limit, Decimal)  # a Rule is valid once built
     if row[at.R_MODE] == at.MODE_PLAIN:
         row[at.R_MODE] = at.MODE_BASELINE
@@ -394,14 +409,14 @@ def _compile_rule(
 
 def _compile_condition(
     condition: AggregateCondition,
-    rule: Rule,
+    each: RuleInForce,
     schema: TransactionSchema,
     columns: dict[str, int],
     collector: _Collector,
 ) -> _CompiledRule:
     """Compile a condition of a rule, like a rule that has no more than an aggregate and a limit."""
     row, source = _aggregate_row(condition, schema, columns, collector)
-    return row, [0] * at.B_WIDTH, *_compiled_limit(condition, rule, row, source.scale, collector)
+    return row, [0] * at.B_WIDTH, *_compiled_limit(condition, each, row, source.scale, collector)
 
 
 def _aggregate_row(
@@ -428,14 +443,22 @@ def _aggregate_row(
 
 
 def _compiled_limit(
-    of: Rule | AggregateCondition, rule: Rule, row: list[int], scale: int, collector: _Collector
+    of: Rule | AggregateCondition, each: RuleInForce, row: list[int], scale: int, collector: _Collector
 ) -> _CompiledLimit:
-    """Compile a limit of the rule: its number, or else R_LIMIT."""
+    """Compile a limit of a rule: its number, or else R_LIMIT."""
     if isinstance(of.limit, Decimal):
         return _compile_limit(of, of.limit, row, scale)
-    limit = RowLimit(of.limit, of.operator, aggregate_of(of), scale, rule.previous_rows(of.limit))
+    previous, own = each.rule.previous_rows(of.limit), _own_version(of, each)
+    limit = RowLimit(of.limit, of.operator, aggregate_of(of), scale, previous, own)
     row[at.R_LIMIT] = collector.limits.number_of(limit)
     return _NO_LIMIT
+
+
+def _own_version(of: Rule | AggregateCondition, each: RuleInForce) -> int:
+    """`RowLimit.own` of the limit of a rule or of its condition."""
+    expression = of.limit_expression
+    reads = expression is not None and expression.reads_own and each.rule.has_aggregate
+    return each.version if reads else -1
 
 
 def _baseline_row(rule: Rule, baseline: Baseline, source: _Source, past: _Source, collector: _Collector) -> list[int]:

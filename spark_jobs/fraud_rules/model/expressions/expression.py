@@ -131,6 +131,11 @@ class Expression(ABC):
         return frozenset().union(*(each.previous_fields for each in self.operands))
 
     @property
+    def reads_own(self) -> bool:
+        """Whether the expression reads the rule's own aggregate."""
+        return any(each.reads_own for each in self.operands)
+
+    @property
     def rank(self) -> Rank:
         """The rank of the canonical text."""
         return Rank.SINGLE
