@@ -272,21 +272,26 @@ class AlertBuilder:
             event_ms=time_ms,
             transaction_at=transaction_at,
             transaction_end=transaction_at + len(encoded),
-            role=0 if self._entity is None or role is None else self._entity.role_names.index(role),
+            role=self._number(role),
         )
+
+    def _number(self, role: str | None) -> int:
+        """The number of a role among those of the entity; 0 in a grouping by fields."""
+        return 0 if self._entity is None or role is None else self._entity.role_names.index(role)
 
     def outcome(self, in_force: RuleInForce, row: Sequence[int]) -> NamedOutcome:
         """The outcome of an output row, for the rules that name its rule."""
-        rule, (_, _, append_ms, partition, offset) = in_force.rule, self._payments[row[at.O_ROW]]
+        rule, payment = in_force.rule, self._payments[row[at.O_ROW]]
         return NamedOutcome(
-            append_ms=append_ms,
-            partition=partition,
-            offset=offset,
+            append_ms=payment.append_ms,
+            partition=payment.partition,
+            offset=payment.offset,
             rule_id=rule.rule_id,
             holds=row[at.O_FIRED] != at.FIRED_NO,
             value=triggering_value(rule, row, self._schema) if _is_comparable(rule, row) else None,
             count=row[at.O_COUNT],
             complete=bool(row[at.O_COMPLETE]),
+            role=self._number(payment.role),
         )
 
     def encode_evaluation(self, in_force: RuleInForce, row: Sequence[int]) -> bytes:

@@ -57,7 +57,7 @@ def conclude(
     pending = [(each, output.key_group) for output in outputs for each in output.pending]
     if not pending:
         return outputs, []
-    pending.sort(key=lambda each: (*order(each[0].alert), each[0].alert.rule_id))
+    pending.sort(key=lambda each: (*order(each[0].alert), each[0].alert.rule_id, each[0].alert.role))
     counts = timeline.rule_counts(np.array([each.entries for each, _ in pending], dtype=np.int64))
     conclusion = _Conclusion(outputs, {place_of(each.alert) for each, _ in pending})
     for (each, key_group), count in zip(pending, counts.tolist(), strict=True):
@@ -69,10 +69,12 @@ class _Conclusion:
     """`marks` has the changed marks by rule incarnation, epoch and key."""
 
     def __init__(self, outputs: Sequence[KeyGroupOutput], places: set[_Place]) -> None:
-        self._outcomes = {(place_of(each), each.rule_id): each for output in outputs for each in output.outcomes}
+        self._outcomes: dict[tuple[_Place, int], list[NamedOutcome]] = {}
         unjudged: list[LateRecord | DuplicateRecord] = []
         for output in outputs:
             unjudged += [*output.late, *output.duplicates]
+            for outcome in output.outcomes:
+                self._outcomes.setdefault((place_of(outcome), outcome.rule_id), []).append(outcome)
         self._unjudged = {(place, each.grouping) for each in unjudged if (place := place_of(each)) in places}
         self._alerts: dict[int, list[AlertRecord]] = {}
         self._evaluations: dict[int, list[bytes]] = {}
@@ -89,15 +91,16 @@ class _Conclusion:
         )
 
     def add(self, pending: PendingAlert, key_group: int, rules: RuleSet) -> None:
-        """Conclude an alert. The payment is not evaluated if it is late or a duplicate in the grouping of a named
-        rule."""
+        """Conclude an alert. The payment is not evaluated if it is late or a duplicate in the other grouping of a named
+        rule, with an entity in one of its rows there."""
         alert = pending.alert
         place, in_force = place_of(alert), rules.rules[alert.rule_id]
         rule = in_force.rule
         named = {rule_id: rules.rules[rule_id] for rule_id in rule.named_rules}
-        if any((place, "&".join(each.rule.grouping)) in self._unjudged for each in named.values()):
+        others = {each.rule.grouping for each in named.values()} - {rule.grouping}
+        if any((place, "&".join(grouping)) in self._unjudged for grouping in others):
             return
-        outcomes = {rule_id: self._outcome(place, rule, each) for rule_id, each in named.items()}
+        outcomes = {rule_id: self._outcome(alert, rule, each) for rule_id, each in named.items()}
         members = _members_of(alert.json)
         conditions = _conditions(rule, members, outcomes, named)
         holding = sum(each.holds for each in conditions)
@@ -106,11 +109,18 @@ class _Conclusion:
         else:
             self._evaluated(pending, key_group, "no")
 
-    def _outcome(self, place: _Place, rule: Rule, named: RuleInForce) -> NamedOutcome | None:
-        """The outcome of a named rule. One in SHADOW has an outcome for rules in SHADOW only."""
+    def _outcome(self, alert: AlertRecord, rule: Rule, named: RuleInForce) -> NamedOutcome | None:
+        """The outcome of a named rule. One in SHADOW has an outcome for rules in SHADOW only.
+
+        In the same grouping, it is that of the same row. The payment can have several rows in another grouping: then
+        the outcome is that of the first row for which the rule holds, else of the first that it evaluated.
+        """
         if named.rule.shadow and not rule.shadow:
             return None
-        return self._outcomes.get((place, named.rule.rule_id))
+        found = self._outcomes.get((place_of(alert), named.rule.rule_id), [])
+        if named.rule.grouping == rule.grouping:
+            found = [each for each in found if each.role == alert.role]
+        return min(found, key=lambda each: (not each.holds, each.role), default=None)
 
     def _hold(
         self,

@@ -86,7 +86,8 @@ class RuleMatches(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 class NamedOutcome(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The outcome, for one transaction, of a rule that another rule names: whether it holds, its aggregate as a decimal
-    text (None without a value), the number of rows in its window, and whether its windows are complete."""
+    text (None without a value), the number of rows in its window, and whether its windows are complete. `role` is that
+    of `AlertRecord`."""
 
     append_ms: int
     partition: int
@@ -96,6 +97,7 @@ class NamedOutcome(msgspec.Struct, array_like=True, frozen=True, gc=False):
     value: str | None
     count: int
     complete: bool
+    role: int = 0
 
 
 class PendingAlert(msgspec.Struct, array_like=True, frozen=True):

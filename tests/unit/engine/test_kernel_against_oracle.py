@@ -240,7 +240,6 @@ def test_engine_agrees_with_the_oracle_about_conditions_after_warm_ups(stream_se
 def test_engine_agrees_with_the_oracle_about_entities(stream_seed: int, others: bool) -> None:
     features = Features(
         entities=True, limits=others, rollout=others, calendars=others, maps=others, previous=others, conditions=others,
-        named_rules=False,
     )  # fmt: skip
     streams = with_features(documents(), features)
     check_stream(
@@ -254,7 +253,6 @@ def test_engine_agrees_with_the_oracle_about_entities(stream_seed: int, others: 
 def test_engine_agrees_with_the_oracle_about_limits_of_the_own_aggregate(stream_seed: int, others: bool) -> None:
     features = Features(
         own=True, conditions=True, entities=True, limits=others, maps=others, previous=others, calendars=others,
-        named_rules=False,
     )  # fmt: skip
     streams = with_features(documents(), features)
     check_stream(
