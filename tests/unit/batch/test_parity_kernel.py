@@ -25,7 +25,7 @@ from fraud_rules.replay.replay import replay_recording
 from tests.support.conformance import Case, load_cases, load_schema
 from tests.support.nightly.cuts import cuts_of_ends
 from tests.support.oracle.day import completed, identity
-from tests.support.streams.features import Features, previous_documents, with_features
+from tests.support.streams.features import ENTITIES, Features, previous_documents, with_features
 from tests.support.streams.generated import (
     calendar_documents,
     changing_documents,
@@ -139,6 +139,19 @@ def test_live_alerts_corrected_are_the_oracles_with_maps(stream_seed: int) -> No
 @stream_seeds(STREAMS // 4)
 def test_live_alerts_corrected_are_the_oracles_with_previous_payments(stream_seed: int) -> None:
     check_stream(stream_seed, previous_documents(), check)
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 4)
+def test_live_alerts_corrected_are_the_oracles_with_entities(stream_seed: int) -> None:
+    schema = replaced(NULLABLE, entities=ENTITIES)
+
+    def check_accounts(document: dict[str, Any]) -> None:
+        differences = disagreement(document, schema=schema)
+        assert not differences, described(differences, document)
+
+    streams = with_features(documents(), Features(entities=True, own=True, conditions=True))
+    check_stream(stream_seed, streams, check_accounts)
 
 
 def test_a_night_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:

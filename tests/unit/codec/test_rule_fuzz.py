@@ -10,6 +10,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain
 
 import pytest
@@ -20,11 +21,14 @@ from fraud_rules.errors import RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.log_entry import UndecodedRule
 from fraud_rules.model.rule import Rule
-from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.schema import DeclaredEntity, TransactionSchema
 from tests.support.places import ROOT
 from tests.support.rules import DEMO_RULE
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
+SCHEMA = replace(
+    TransactionSchema.load(ROOT / "config" / "schema.yaml"),
+    entities=(DeclaredEntity("account", (("out", "payeeId"), ("in", "beneficiaryId"))),),
+)
 LIMITS = RuleLimits()
 MUTANTS = int(os.environ.get("FUZZ_RULES", "10000"))
 # Three times the limits of a core that does nothing else, because CI may be slower. A quadratic reader takes seconds.
@@ -65,6 +69,23 @@ BASELINE_RULE = {
         "deviations": True,
     },
 }
+ACCOUNT_RULE = {
+    **DEMO_RULE,
+    "groupingKeyNames": ["account", "paymentType"],
+    "filter": "role = 'in' or length(role) > 3",
+    "when": "role in ('out', 'in')",
+    "conditions": [
+        {
+            "aggregatorFunctionType": "SUM",
+            "limitOperatorType": ">=",
+            "limit": "0.8 * own() - coalesce(round(own(), -2), length(role))",
+            "windowMinutes": 60,
+            "filter": "role != 'in'",
+        },
+        {"ruleId": 12},
+    ],
+    "require": "any",
+}
 LIST_RECORD = {
     "listName": "mules", "listOperation": "SET", "listType": "long", "values": [1, -2], "source": "ui", "force": True,
 }  # fmt: skip
@@ -72,6 +93,7 @@ SEEDS = [
     json.dumps(DEMO_RULE).encode(),
     json.dumps(BASELINE_RULE).encode(),
     json.dumps(FULL_RULE).encode(),
+    json.dumps(ACCOUNT_RULE).encode(),
     b'{"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"}',
     b'{"ruleId": 3, "disabled": true}',
     b'{"listName": "mules", "listOperation": "SET", "listType": "long", "values": [1, -2, 9000000000]}',

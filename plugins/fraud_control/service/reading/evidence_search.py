@@ -19,6 +19,7 @@ from fraud_rules.codec.rules.codec import parse_rule_document
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.codec.transactions.needle import Needle
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.role_rows import role_rows
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
@@ -26,7 +27,7 @@ from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.transactions import raw_transactions
 from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.rule import AggregateCondition, Rule
-from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
+from fraud_rules.model.schema import ID_FIELD, ROLE, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
 __all__ = ["EvidenceSearch", "EvidenceSource"]
@@ -162,15 +163,19 @@ class _Search:
         self._windows = _windows(asked, rule)
         self._counts_own = rule is None or rule.has_aggregate
         self._schema = schema
+        self._of_rows = schema.of_rows(asked.key)
         self._settings = settings
         # The event time of a transaction may be ahead of its arrival, within the tolerance.
         self.since_ms = min(each.start_ms for each in self._windows) - settings.future_tolerance_ms
         self.left = _MOST_READ
         self.retained = True
         self._missing: str | None = None
-        self._found: dict[int | str, _FoundRow] = {}
+        self._found: dict[tuple[object, object], _FoundRow] = {}
         self._until_s = time.monotonic() + _MOST_S
-        self._needles = [Needle.of(schema, name, value) for name, value in asked.key.items()]
+        self._needles = [
+            [Needle.of(schema, field, value) for field in schema.value_fields(name)]
+            for name, value in asked.key.items()
+        ]
 
     def cut(self, why: str) -> None:
         self._missing = why
@@ -180,16 +185,20 @@ class _Search:
 
     def add_messages(self, messages: Sequence[Message]) -> None:
         """Search some records of a partition, in order."""
-        chosen = [each for each in messages if all(needle.is_in(each.key(), each.value()) for needle in self._needles)]
+        chosen = [each for each in messages if self._may_match(each)]
         if not chosen:
             return
         raw = raw_transactions(chosen, self._schema, self._settings)
         batch = decode_transactions(raw, self._schema, self._settings.record_limits).batch
-        for found in self._rows(batch):
-            identity = found.row[ID_FIELD]
-            assert isinstance(identity, int | str)
+        for found in self._rows(role_rows(batch, self._of_rows.row_entity)):
+            identity = found.row[ID_FIELD], found.row.get(ROLE)
             if identity not in self._found or found.place < self._found[identity].place:
                 self._found[identity] = found  # of a transaction that was delivered twice, the first counts
+
+    def _may_match(self, message: Message) -> bool:
+        """Whether a record has the bytes of each member of the key: for an entity, in one of its roles."""
+        key, value = message.key(), message.value()
+        return all(any(needle.is_in(key, value) for needle in of_member) for of_member in self._needles)
 
     def evidence(self) -> Evidence:
         """Return the transactions that were found."""
@@ -201,7 +210,7 @@ class _Search:
         masks = np.stack([each.mask(batch) for each in self._windows])
         wanted = masks.any(axis=0) & (batch.columns[TIME_FIELD].values <= self.asked.window_end)
         for i in wanted.nonzero()[0].tolist():
-            row = batch.row(i, self._schema)
+            row = batch.row(i, self._of_rows)
             if all(row.get(name) == value for name, value in self.asked.key.items()):
                 place = int(batch.append_ms[i]), int(batch.partition[i]), int(batch.offset[i])
                 yield _FoundRow(place, row, is_own=bool(masks[0, i]))
