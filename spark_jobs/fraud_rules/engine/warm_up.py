@@ -25,7 +25,7 @@ from fraud_rules.engine.window.bundles import Ints
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import Operator, Rule, RuleState
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleInForce
-from fraud_rules.model.schema import ID_FIELD, ROLE, TransactionSchema
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest
 from fraud_rules.model.window import Window
@@ -127,12 +127,11 @@ def _by_append_time(rows: TransactionBatch) -> TransactionBatch:
     return rows.take(np.argsort(rows.append_ms, kind="stable"))
 
 
-def without_known(rows: TransactionBatch, known: TransactionBatch, fields: Grouping) -> TransactionBatch:
-    """The rows whose identity `known` does not have for the same grouping key: the id, with an entity also the role."""
+def without_known(rows: TransactionBatch, known: TransactionBatch, names: Sequence[str]) -> TransactionBatch:
+    """The rows whose values of these columns `known` does not have together. The first column is the id."""
     if not len(rows) or not len(known):
         return rows
     both = TransactionBatch.concat([rows, known])
-    names = (ID_FIELD, *fields, *((ROLE,) if ROLE in both.columns else ()))
     identity = np.stack([both.columns[name].values for name in names], axis=1)
     mine, others = identity[: len(rows)], identity[len(rows) :]
     candidates = np.flatnonzero(np.isin(mine[:, 0], others[:, 0]))
@@ -218,7 +217,7 @@ class HistoryMerge:
         state = self._journal.open(fresh)
         _lower_beginning(state.header, begins_ms, self._grouping.widest_window_ms)
         added = live_rows([added], int(state.header[at.H_BOUND]))
-        added = without_known(added, known, head.fields)
+        added = without_known(added, known, (*old.identity, *head.fields))
         first = min(0, int(numbers.min(initial=0)))
         rows = with_arrival_numbers(added, np.arange(first - len(added), first, dtype=np.int64))
         if not len(rows):

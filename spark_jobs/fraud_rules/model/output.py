@@ -147,12 +147,12 @@ class Packed(msgspec.Struct, array_like=True, frozen=True):
 
 
 class KeyGroupOutput(Packed, array_like=True, frozen=True):
-    """One key group's part of a batch. `rows` counts a transaction once per grouping. `watermark_ms` is the newest of
-    the groupings' watermarks. `retained_marks` counts the marks left by alerts (see `engine.state.spent`).
-    `refreshed` is the work that made the view current. `costs` has the costs of the rules that were measured in this
-    batch, see `engine.rule_meter`. `string_bytes` are the bytes of the strings, without free room. `keys`
-    has the number of keys of each grouping. `pending` and `outcomes` are for the driver, which concludes the rules that
-    name rules (`engine.conclusion`)."""
+    """One key group's part of a batch. `rows` counts a transaction once per grouping, or once per role of an entity.
+    `watermark_ms` is the newest of the groupings' watermarks. `retained_marks` counts the marks left by alerts (see
+    `engine.state.spent`). `refreshed` is the work that made the view current. `costs` has the costs of the rules that
+    were measured in this batch, see `engine.rule_meter`. `string_bytes` are the bytes of the strings, without free
+    room. `keys` has the number of keys of each grouping. `pending` and `outcomes` are for the driver, which concludes
+    the rules that name rules (`engine.conclusion`)."""
 
     key_group: int
     rows: int

@@ -75,8 +75,9 @@ def _add(hour: HealthHour, outputs: BatchOutputs) -> None:
     hour.null_keys += outputs.null_keys
     for group in outputs.groups:
         _add_rules(hour, group)
-    for late in (record for group in outputs.groups for record in group.late):
-        grouping = _known(hour.late, late.grouping)
+    late = ((each.partition, each.offset, each.grouping) for group in outputs.groups for each in group.late)
+    for _, _, name in dict.fromkeys(late):  # a transaction can have several late rows in a grouping
+        grouping = _known(hour.late, name)
         hour.late[grouping] = hour.late.get(grouping, 0) + 1
     for side in outputs.side_outputs:
         for name, nulls in side.nulls.items():

@@ -109,7 +109,9 @@ class GroupingState:
         self._key_fields = [schema.names.index(name) for name in fields]
         self._key_columns: Ints = np.array([at.E_FIELDS + i for i in self._key_fields], dtype=np.int64)
         self._row_width = at.E_FIELDS + len(schema.fields)
-        role_column = id_column if schema.row_entity is None else at.E_FIELDS + schema.names.index(ROLE)
+        self.identity = (ID_FIELD, ID_FIELD if schema.row_entity is None else ROLE)
+        """The two fields that identify a row within a key. In a grouping by fields, both are the id."""
+        role_column = at.E_FIELDS + schema.names.index(self.identity[1])
         self._view = View(arrays, self._row_width, self._key_columns, self._time_column, (id_column, role_column))
         self._plan: GroupingPlan | None = None
         self.header = self._view.header

@@ -53,8 +53,10 @@ class OwnLimits:
         self._limits: Sequence[Column] = ()
         self._output: Ints
         self._error: BaseException | None = None
-        self._request = _Request(self._answer) if plan.reads_own else None
-        self.address = ctypes.cast(self._request, ctypes.c_void_p).value or 0
+        self.address = 0
+        if plan.reads_own:
+            self._request = _Request(self._answer)
+            self.address = ctypes.cast(self._request, ctypes.c_void_p).value or 0
 
     def begin(self, arrivals: Arrivals, limits: Sequence[Column]) -> None:
         """Begin a call of the kernel. `limits` are the values of the plan's limits from row `limits_from` on."""
