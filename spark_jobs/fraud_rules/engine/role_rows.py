@@ -32,7 +32,7 @@ def role_rows(batch: TransactionBatch, entity: DeclaredEntity | None) -> Transac
 
 def has_no_role(batch: TransactionBatch, entity: DeclaredEntity) -> NDArray[np.bool_]:
     """The mask of the transactions that have no row, because the fields of all roles are null."""
-    return ~_has_roles(batch, entity).any(axis=1)
+    return np.logical_not(np.asarray(_has_roles(batch, entity).any(axis=1)))
 
 
 def _has_roles(batch: TransactionBatch, entity: DeclaredEntity) -> NDArray[np.bool_]:

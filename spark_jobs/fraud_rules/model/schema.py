@@ -210,8 +210,7 @@ class TransactionSchema:
         found = {}
         for each in self.entities:
             like = self._by_name[each.fields[0]]
-            digits = {"precision": like.precision, "scale": like.scale}
-            value = Field(each.name, like.type, normalize=like.normalize, **digits)
+            value = Field(each.name, like.type, precision=like.precision, scale=like.scale, normalize=like.normalize)
             role = Field(ROLE, FieldType.STRING, display=FieldDisplay("Role", values=each.role_names))
             found[each] = TransactionSchema((*self.fields, value, role), row_entity=each)
         return found
