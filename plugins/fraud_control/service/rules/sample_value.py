@@ -25,7 +25,7 @@ from fraud_rules.model.expressions.expression import Expression, ExpressionType
 from fraud_rules.model.expressions.lookups import Lookup
 from fraud_rules.model.expressions.previous import previous_column
 from fraud_rules.model.expressions.unscaled import unscaled_text
-from fraud_rules.model.schema import Field, FieldType, TransactionSchema
+from fraud_rules.model.schema import ROLE, Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column
 from fraud_rules.model.value_list import ValueList
 from fraud_rules.model.value_map import ValueMap
@@ -35,6 +35,7 @@ __all__ = ["ExpressionMember", "Sample", "sample_value"]
 ExpressionMember: TypeAlias = Literal["filter", "when", "limit"]
 """A member of a rule that may be an expression."""
 
+_ZERO: Final = np.zeros(1, np.int64)
 _NUMBER: Final = 100
 _TEXT: Final = "text"
 
@@ -76,7 +77,8 @@ def sample_value(
 
 
 def _value(work: UnitOfWork, member: ExpressionMember, text: str, sample: Sample) -> str | None:
-    """The value as text; None for a null, and for an empty filter. Raises RuleRejected."""
+    """The value as text; None for a null, and for an empty filter. An expression that reads the role has a value for
+    each role of the first entity. Raises RuleRejected."""
     expression = _read(work, member, text)
     if not isinstance(expression, Expression):
         return None if expression is None else format(expression, "f")
@@ -85,13 +87,26 @@ def _value(work: UnitOfWork, member: ExpressionMember, text: str, sample: Sample
         previous = _columns("previous", sample.previous, work.reader.schema)
         columns |= {previous_column(name): column for name, column in previous.items()}
     known = _in_force(work, member, expression.lookups)
-    columns |= lookup_columns([expression], known, columns, np.zeros(1, np.int64))
-    return _shown(expression.evaluate(columns, 1), expression)
+    roles = _roles(work.reader.schema) if ROLE in expression.fields else ()
+    values = [_evaluated(expression, columns | {ROLE: Column(_ZERO, None, (role,))}, known) for role in roles]
+    if not values:
+        return _evaluated(expression, columns, known)
+    return ", ".join(f"{role}: {value or 'null'}" for role, value in zip(roles, values, strict=True))
+
+
+def _roles(schema: TransactionSchema) -> Sequence[str]:
+    return schema.entities[0].role_names if schema.entities else ()
+
+
+def _evaluated(expression: Expression, columns: dict[str, Column], known: _InForce) -> str | None:
+    looked_up = lookup_columns([expression], known, columns, np.zeros(1, np.int64))
+    return _shown(expression.evaluate(columns | looked_up, 1), expression)
 
 
 def _read(work: UnitOfWork, member: ExpressionMember, text: str) -> Expression | Decimal | None:
     """The member as the decoder of rules reads it. Raises RuleRejected."""
-    members = MemberReader({member: text}, work.reader.schema, work.reader.limits, [])
+    grouping = [each.name for each in work.reader.schema.entities[:1]]
+    members = MemberReader({member: text, "groupingKeyNames": grouping}, work.reader.schema, work.reader.limits, [])
     read = {"filter": members.filter, "when": members.when, "limit": members.limit}
     found = read[member]()
     if members.reasons:

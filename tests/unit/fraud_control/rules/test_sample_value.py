@@ -31,6 +31,7 @@ SCHEMA = TransactionSchema.parse(
             {"name": "amount", "type": "decimal", "precision": 4, "scale": 2, "scaled": True},
         ],
         "unwrap": "debezium",
+        "entities": [{"name": "word", "roles": {"id": "transactionId", "land": "country"}}],
     }
 )
 PAYMENT: dict[str, Any] = {"transactionId": "t1", "eventTime": 1_700_000_000_000, "payeeId": 7, "amount": "12.50"}
@@ -60,7 +61,9 @@ def sampled(
         ("filter", "", None),
         ("when", "present", None),
         ("when", "transactionId like 't_'", "true"),
+        ("filter", "role = 'id'", "id: true, land: false"),
         ("limit", "amount * 2", "25"),
+        ("limit", "amount * length(role)", "id: 25, land: 50"),
         ("limit", "amount / 7", "1.785714"),
         ("limit", "amount / (payeeId - 7)", None),
         ("limit", "-amount", "-12.5"),
