@@ -107,8 +107,14 @@ def _read(work: UnitOfWork, member: ExpressionMember, text: str) -> Expression |
     """The member as the decoder of rules reads it. Raises RuleRejected."""
     grouping = [each.name for each in work.reader.schema.entities[:1]]
     members = MemberReader({member: text, "groupingKeyNames": grouping}, work.reader.schema, work.reader.limits, [])
-    read = {"filter": members.filter, "when": members.when, "limit": members.limit}
-    found = read[member]()
+    found: Expression | Decimal | None
+    match member:
+        case "limit":
+            found = members.limit()
+        case "when":
+            found = members.when()
+        case "filter":
+            found = members.filter()
     if members.reasons:
         raise RuleRejected(members.reasons)
     return found
