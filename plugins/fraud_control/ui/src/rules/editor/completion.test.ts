@@ -91,7 +91,7 @@ test.each([
 test("entities in groupings, and roles in conditions", () => {
   const entity = { name: "account", type: "long", roles: [{ name: "out", field: "payeeId" }] };
   const schema = { ...SCHEMA, entities: [entity] };
-  const offered = (before: string) => suggestions("yaml", before, schema).map(({ label }) => label);
+  const offered = (before: string) => suggestions("yaml", before, schema, LOOKUPS).map(({ label }) => label);
   expect(offered("groupingKeyNames: [")).toContain("account");
   expect(offered("groupingKeyNames:\n  - ")).toContain("account");
   expect(offered("unique: [")).not.toContain("account");
