@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.engine.conclusion import by_arrival, conclude
+from fraud_rules.engine.conclusion import conclude, place_of
 from fraud_rules.model.offset_ranges import OffsetRanges
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, MarkUpdate
 from fraud_rules.model.ruleset import RuleTimeline
@@ -79,7 +79,7 @@ class Segment:
 
     def _order(self, alert: AlertRecord) -> tuple[int, ...]:
         batch = np.searchsorted(self.ends[alert.partition], alert.offset, side="right")
-        return int(batch), *by_arrival(alert)
+        return int(batch), *place_of(alert)
 
     @cached_property
     def part_of(self) -> Ints:

@@ -191,7 +191,7 @@ class _Search:
         raw = raw_transactions(chosen, self._schema, self._settings)
         batch = decode_transactions(raw, self._schema, self._settings.record_limits).batch
         for found in self._rows(role_rows(batch, self._of_rows.row_entity)):
-            identity = found.row[ID_FIELD], found.row.get(ROLE)
+            identity = found.row[ID_FIELD], found.row[ROLE] if self._of_rows.row_entity else None
             if identity not in self._found or found.place < self._found[identity].place:
                 self._found[identity] = found  # of a transaction that was delivered twice, the first counts
 

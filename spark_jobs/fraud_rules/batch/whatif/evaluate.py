@@ -218,14 +218,14 @@ class _Watch:
         """Count the alerts of some rows. The draft suppresses those that only the draft without its cool-down has."""
         places = self._labels.places(Column.of_values([each.transaction_id for each in alerts]))
         classes, last, fires = self._labels.classes_at(places), len(self._work.variants.rules), self.fires
-        fired = {place_of(each) for each in alerts if each.rule_id == 1}
+        fired = {(place_of(each), each.role) for each in alerts if each.rule_id == 1}
         for alert, place, label in zip(alerts, places.tolist(), classes.tolist(), strict=True):
             if alert.rule_id <= last:
                 fires.by_rule[label, alert.rule_id - 1] += 1
             if alert.rule_id == 1:
                 fires.caught[place : place + 1] = True  # without a label, the place is -1
                 self._add_fire(alert, label)
-            elif alert.rule_id == last + 1 and place_of(alert) not in fired:
+            elif alert.rule_id == last + 1 and (place_of(alert), alert.role) not in fired:
                 fires.suppressed += 1
                 fires.held[place : place + 1] = True
 
