@@ -198,7 +198,7 @@ def test_an_archive_of_a_topic_that_was_created_again_is_refused(
     assert (code, f"ArchiveForeign: {name} was created again" in err) == (40, True), err[-500:]
     assert store.latest().version == 2
 
-    request = WarmUpRequest(0, 1, ("payeeId",), 0, DAY.end_ms, 0)
+    request = WarmUpRequest(0, 1, ("payeeId",), 0, DAY.end_ms, 0, 0)
     reader = EntityReader(topics.kafka, store, schema, settings, EntityBounds())
     assert "was created again" in find_past(request, topics.kafka, settings, store.latest()).fault
     assert ids_of(reader.read(EntityQuery("payeeId", 0, 0)).batch) == [0, 3]

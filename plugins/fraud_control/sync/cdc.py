@@ -65,6 +65,7 @@ _EMPTY_MEANS_ABSENT: Final = frozenset(
         "windowMinutes",
         "windowCalendar",
         "zone",
+        "resolutionSeconds",
         "cooldownSeconds",
         "weight",
         "filter",

@@ -129,15 +129,15 @@ def _shown(column: Column, i: int, field: Field) -> object:
 
 
 def _baseline(
-    rule: Rule, baseline: Baseline, row: Sequence[int], end_ms: int, schema: TransactionSchema
+    rule: Rule, baseline: Baseline, row: Sequence[int], time_ms: int, schema: TransactionSchema
 ) -> BaselineDocument:
-    """The baseline in an output row. It ends right before `end_ms`."""
+    """The baseline in an output row, for a transaction of this event time. It ends right before the window."""
     field = None if baseline.aggregate_field is None else schema.field(baseline.aggregate_field)
     return BaselineDocument(
         value=baseline_value(rule, row, 0 if field is None else field.scale),
         count=row[at.O_BASE_COUNT],
-        window_start=end_ms - baseline.window_ms,
-        window_end=end_ms,
+        window_start=rule.whole_window.start_ms(time_ms),
+        window_end=rule.window.start_ms(time_ms),
     )
 
 
@@ -244,7 +244,7 @@ class AlertBuilder:
             event_time=time_ms,
             ingestion_time=append_ms,
             detection_time=self._detection_ms,
-            baseline=UNSET if rule.baseline is None else _baseline(rule, rule.baseline, row, start_ms, self._schema),
+            baseline=UNSET if rule.baseline is None else _baseline(rule, rule.baseline, row, time_ms, self._schema),
             lists=used.get(CollectionKind.LIST, UNSET),
             maps=used.get(CollectionKind.MAP, UNSET),
             limit=UNSET if limit is None else limit,

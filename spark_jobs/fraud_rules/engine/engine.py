@@ -155,8 +155,9 @@ class KeyGroupEngine:
             for each in rows:
                 evaluation.accept(each)
             evaluation.remove_superseded()
+            evaluation.end_series()
             since_ms = journal.head.newest_append_ms - self.row_order.grace_ms
-            journal.commit(timeline.incarnations_kept(since_ms))
+            journal.commit(timeline.incarnations_kept(since_ms), partial(_long_rules, timeline), since_ms)
             return evaluation.output()
 
 
@@ -257,7 +258,10 @@ class _BatchEvaluation:
         """
         head = self._head_for(groupings[0])
         state = self._journal.open(head)
-        plan = state.plan(groupings)
+        plan = state.plan(_with_long_rules(groupings, self._timeline))
+        state.prepare(plan)
+        self._align_series(head)
+        state.settle(self._journal.head.newest_append_ms - self._engine.row_order.grace_ms)
         first_number = int(state.header[at.H_SEQ])
         sample = (
             None
@@ -336,7 +340,9 @@ class _BatchEvaluation:
             if len(after):
                 rows = rows.take(after)
                 state.load(rows, numbers[after], ())
-                state.header[at.H_FIRST] = rows.columns[TIME_FIELD].values[0]
+                retained = np.flatnonzero(rows.columns[TIME_FIELD].values >= state.header[at.H_BOUND])
+                if len(retained):
+                    state.header[at.H_FIRST] = rows.columns[TIME_FIELD].values[retained[0]]
                 self._journal.record(head, with_arrival_numbers(rows, numbers[after]), None)
         return head
 
@@ -359,6 +365,7 @@ class _BatchEvaluation:
                     TransactionBatch.concat([state.rows(), added]),
                     np.concatenate([state.arrival_numbers(), numbers]),
                     (state.marks(),),
+                    sums=state.sums(),
                 )
                 state.header[at.H_SEQ] += len(after)
                 self._journal.record(later, added, None)
@@ -373,6 +380,21 @@ class _BatchEvaluation:
                 other = self._journal.open(sibling).header
                 for scalar in (at.H_WATERMARK, at.H_BOUND):
                     header[scalar] = max(header[scalar], other[scalar])
+
+    def _align_series(self, head: GroupingStateHead) -> None:
+        """Begin the series that have begun in another epoch of the same incarnation, and raise their B."""
+        state = self._journal.open(head)
+        if state.measures.series:
+            for sibling in self._journal.heads_of(head.fields):
+                if sibling is not head and sibling.incarnation == head.incarnation:
+                    state.begin_series_of(self._journal.open(sibling).series)
+
+    def end_series(self) -> None:
+        """Remember since when series are over, and remove those that ended at least `grace_ms` ago."""
+        head = self._journal.head
+        for state_head in head.states:
+            in_force = {each.series for each in _long_rules(self._timeline, state_head.fields)}
+            self._journal.open(state_head).end_series(in_force, head.newest_append_ms, self._engine.row_order.grace_ms)
 
     def remove_superseded(self) -> None:
         """Remove the grouping states whose epoch ended at least `grace_ms` ago."""
@@ -488,9 +510,24 @@ def _runs_of_rows(versions: Sequence[GroupingInForce], inverse: Ints) -> Iterato
             yield first + start, first + end
 
 
+def _long_rules(timeline: RuleTimeline, fields: Grouping) -> Sequence[RuleInForce]:
+    """The rules with long windows that the newest version of a grouping has."""
+    grouping = timeline.latest.groupings.get(fields)
+    return () if grouping is None else grouping.long_rules
+
+
+def _with_long_rules(groupings: Sequence[GroupingInForce], timeline: RuleTimeline) -> Sequence[GroupingInForce]:
+    """The versions of a run, and the newest version if it has long windows: the measures of its series must not go,
+    because their sums cannot be computed again."""
+    newest = timeline.latest.groupings.get(groupings[0].fields)
+    if newest is None or not newest.long_rules or any(each is newest for each in groupings):
+        return groupings
+    return [*groupings, newest]
+
+
 def _measures_of(timeline: RuleTimeline, schema: TransactionSchema, head: GroupingStateHead) -> Measures:
     """The measures that the newest version of the grouping needs."""
     grouping = timeline.latest.groupings.get(head.fields)
-    if grouping is None or grouping.epoch != head.epoch:
+    if grouping is None or (grouping.epoch != head.epoch and not head.series):
         return NO_MEASURES
     return compile_plan((grouping,), schema, NO_MEASURES).measures

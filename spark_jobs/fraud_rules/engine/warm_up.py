@@ -7,8 +7,9 @@ rule. So duplicates, late transactions and clean-up have the same effect as in a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,12 +21,23 @@ from fraud_rules.engine.state.chunks import live_rows
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.state.head import GroupingStateHead
 from fraud_rules.engine.state.journal import NUMBERS, Journal, pack_rows, with_arrival_numbers
+from fraud_rules.engine.state.series_sums import (
+    NO_SUMS,
+    SeriesHead,
+    StepSums,
+    SumSource,
+    add_up,
+    concat_sums,
+    pieces_of,
+    sources_of,
+    sums_of_rows,
+)
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import Ints
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import Operator, Rule, RuleState
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleInForce
-from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest
 from fraud_rules.model.window import Window
@@ -37,6 +49,7 @@ __all__ = [
     "collect_history",
     "histories_for",
     "history_of_chunks",
+    "sum_chunks_of",
     "without_known",
 ]
 
@@ -46,7 +59,8 @@ class WarmHistory:
     """The history of one grouping in one key group that the rule record `version` has requested.
 
     `load` returns the rows in arrival order. `begins_ms` is the event time from which the history has all transactions,
-    NONE without any transaction. `prepared` are files of this host with the same rows, if there are any.
+    NONE without any transaction. `prepared` are files of this host with the same rows, if there are any. `sums` are
+    those of the series of the record, and `series_begins_ms` is the beginning of its history.
     """
 
     version: int
@@ -54,6 +68,8 @@ class WarmHistory:
     begins_ms: int
     load: Callable[[], TransactionBatch]
     prepared: PreparedHistory | None = None
+    sums: StepSums = NO_SUMS
+    series_begins_ms: int = at.NONE
 
     @property
     def rows(self) -> TransactionBatch:
@@ -86,14 +102,19 @@ def collect_history(
     """Accept the rows of one key group that the request concerns. `batches` has them in arrival order; in a grouping by
     an entity, these are rows of `role_rows`."""
     state = GroupingState.create(schema, request.fields, HeapArrays())
+    state.settle(at.FOREVER_MS)
     plan = state.plan([_unevaluated(request)])
     for batch in batches:
         rows = batch.take(request.concerns(batch))
         if len(rows):
             versions = np.zeros(len(rows), dtype=np.int64)
             state.accept(rows, versions, plan, settings.max_out_of_orderness_ms, explain=False)
-    begins_ms = max(int(state.header[at.H_FIRST]), int(state.header[at.H_BOUND]))
-    return WarmHistory.of(request.version, request.fields, state.rows(), begins_ms)
+    first_ms, bound_ms = int(state.header[at.H_FIRST]), int(state.header[at.H_BOUND])
+    history = WarmHistory.of(request.version, request.fields, state.rows(), max(first_ms, bound_ms))
+    if not state.series:
+        return history
+    series_begins_ms = max(first_ms, min(bound_ms, state.series[0].bound_ms))
+    return replace(history, sums=state.sums(), series_begins_ms=series_begins_ms)
 
 
 def chunks_of(history: WarmHistory) -> list[bytes]:
@@ -101,10 +122,24 @@ def chunks_of(history: WarmHistory) -> list[bytes]:
     return [piece.packed for piece in pack_rows(history.rows)]
 
 
-def history_of_chunks(version: int, fields: Grouping, begins_ms: int | None, chunks: Sequence[bytes]) -> WarmHistory:
-    """The history with the rows of these chunks. `begins_ms` is None without any transaction."""
+def sum_chunks_of(history: WarmHistory) -> list[bytes]:
+    """The sums of a history in packed pieces, for `history_of_chunks`."""
+    return [piece.pack() for piece in pieces_of(history.sums)]
+
+
+def history_of_chunks(
+    version: int,
+    fields: Grouping,
+    begins_ms: int | None,
+    chunks: Sequence[bytes],
+    sum_chunks: Sequence[bytes] = (),
+    series_begins_ms: int | None = None,
+) -> WarmHistory:
+    """The history with the rows and the sums of these chunks. `begins_ms` is None without any transaction."""
     rows = TransactionBatch.concat([TransactionBatch.unpack(chunk) for chunk in chunks])
-    return WarmHistory.of(version, fields, rows, at.NONE if begins_ms is None else begins_ms)
+    history = WarmHistory.of(version, fields, rows, at.NONE if begins_ms is None else begins_ms)
+    sums = concat_sums([StepSums.unpack(chunk) for chunk in sum_chunks])
+    return replace(history, sums=sums, series_begins_ms=at.NONE if series_begins_ms is None else series_begins_ms)
 
 
 def histories_for(histories: Mapping[int, WarmHistory], key_groups: int, count: int) -> Mapping[int, WarmHistory]:
@@ -115,10 +150,17 @@ def histories_for(histories: Mapping[int, WarmHistory], key_groups: int, count: 
     one = next(iter(histories.values()))
     rows = TransactionBatch.concat([each.rows for each in histories.values() if len(each.rows)])
     begins_ms = max(each.begins_ms for each in histories.values())
+    series_begins_ms = max(each.series_begins_ms for each in histories.values())
     parts = rows_by_key_group(rows, one.fields, count) if len(rows) else {}
+    sums = concat_sums([each.sums for each in histories.values()])
+    sum_places = rows_by_key_group(sums.places(one.fields), one.fields, count) if len(sums) else {}
     empty = rows.take(np.arange(0))
     return {
-        number: WarmHistory.of(one.version, one.fields, _by_append_time(parts.get(number, empty)), begins_ms)
+        number: replace(
+            WarmHistory.of(one.version, one.fields, _by_append_time(parts.get(number, empty)), begins_ms),
+            sums=sums.take(sum_places[number].offset) if number in sum_places else NO_SUMS,
+            series_begins_ms=series_begins_ms,
+        )
         for number in range(count)
     }
 
@@ -143,7 +185,8 @@ def without_known(rows: TransactionBatch, known: TransactionBatch, names: Sequen
 
 
 def _unevaluated(request: WarmUpRequest) -> GroupingInForce:
-    """The grouping with a paused rule of the request's reach."""
+    """The grouping with a paused rule that keeps rows for as long as the request's grouping, and with the rule whose
+    series begins."""
     rule = Rule(
         rule_id=request.rule_id,
         state=RuleState.PAUSE,
@@ -153,10 +196,63 @@ def _unevaluated(request: WarmUpRequest) -> GroupingInForce:
         unique=(),
         operator=Operator.GREATER,
         limit=Decimal(0),
-        window=Window(request.reach_ms),
+        window=Window(request.retained_ms),
     )
-    in_force = RuleInForce(rule, request.version, request.version)
-    return GroupingInForce(request.fields, request.version, request.version, 0, (in_force,), request.reach_ms)
+    in_force = [RuleInForce(rule, request.version, request.version)]
+    if request.long_rule is not None:
+        paused = replace(
+            request.long_rule.rule, state=RuleState.PAUSE, limit=Decimal(0), when=None, rollout=None, document={}
+        )
+        in_force.append(replace(request.long_rule, rule=paused))
+    return GroupingInForce(request.fields, request.version, request.version, 0, tuple(in_force), request.retained_ms)
+
+
+class _MergedSeries(NamedTuple):
+    """The series of a grouping state after a warm-up, and the sums that they get."""
+
+    series: list[SeriesHead]
+    sums: StepSums
+
+
+def merge_series(
+    history: WarmHistory,
+    sources: Sequence[SumSource],
+    known: Sequence[SeriesHead],
+    bound_ms: int,
+    first_ms: int,
+    lowered_ms: int,
+) -> _MergedSeries:
+    """Fill the series that begins with the record of the request, and begin those that have not begun.
+
+    `bound_ms`, `first_ms` and `known` are those of the state before, and `lowered_ms` is its new retention bound. The
+    history has what was appended before the record. Of this, the series has already the rows that were retained at its
+    beginning.
+    """
+    heads = {each.version: each for each in known}
+    for source in sources:
+        if source.series not in heads:
+            heads[source.series] = SeriesHead(source.series, bound_ms, at.NONE, bound_ms, False, at.NONE)
+    for each in heads.values():
+        each.history_ms = max(each.history_ms, bound_ms) if len(history.rows) else each.history_ms
+    filled = heads.get(history.version)
+    if filled is None or not len(history.rows):
+        return _MergedSeries(list(heads.values()), NO_SUMS)
+    rows = history.rows
+    times_ms = rows.columns[TIME_FIELD].values
+    passed = times_ms < lowered_ms
+    if filled.began_ms != at.NONE:
+        passed &= times_ms < filled.began_ms
+    passed_rows = rows.take(passed)
+    of_series = [source for source in sources if source.series == history.version]
+    sums = concat_sums([history.sums, *(sums_of_rows(passed_rows, source, history.fields) for source in of_series)])
+    starts_ms = [history.series_begins_ms]
+    if first_ms != at.NONE:
+        live_ms = max(filled.since_ms, first_ms) if not filled.is_warm else filled.since_ms
+        starts_ms.append(max(live_ms, min(bound_ms, filled.bound_ms)))
+    heads[history.version] = SeriesHead(
+        history.version, at.NONE, filled.bound_ms, min(starts_ms), True, filled.ended_ms
+    )
+    return _MergedSeries(list(heads.values()), sums)
 
 
 class HistoryMerge:
@@ -179,14 +275,17 @@ class HistoryMerge:
             history.prepared.leave(self._journal)
         for head in self._journal.heads_of(self._grouping.fields):
             if head is self._head:
-                self._replace(head, history.rows, history.begins_ms)
+                self._replace(head, history)
             elif head.incarnation == self._head.incarnation:
-                self._replace(head, history.rows.take(np.arange(0)), at.NONE)
+                empty = history.rows.take(np.arange(0))
+                self._replace(head, WarmHistory.of(history.version, history.fields, empty, at.NONE))
 
     def _adopt(self, prepared: PreparedHistory) -> bool:
         """Add a prepared history. Returns False, and changes nothing, if the state has several epochs, an earlier
-        history or one of the transactions: these need another order or a choice among rows."""
+        history or one of the transactions: these need another order or a choice among rows; or if it has sums."""
         journal, head = self._journal, self._head
+        if self._grouping.long_rules:
+            return False
         if [each for each in journal.heads_of(head.fields) if each.incarnation == head.incarnation] != [head]:
             return False
         old = journal.open(head)
@@ -210,12 +309,21 @@ class HistoryMerge:
         journal.record(fresh, with_arrival_numbers(known, numbers), marks if len(marks.rows) else None)
         return True
 
-    def _replace(self, head: GroupingStateHead, added: TransactionBatch, begins_ms: int) -> None:
+    def _replace(self, head: GroupingStateHead, history: WarmHistory) -> None:
         old = self._journal.open(head)
-        known, numbers, marks, old_measures = old.rows(), old.arrival_numbers(), old.marks(), old.measures
+        measures = old.plan([self._grouping]).measures if self._grouping.long_rules else old.measures
+        old.settle(at.FOREVER_MS)
+        known, numbers, marks = old.rows(), old.arrival_numbers(), old.marks()
+        sums, series, bound_ms = old.sums(), old.series, int(old.header[at.H_BOUND])
+        first_ms = int(old.header[at.H_FIRST])
         fresh = self._journal.recreate(head)
         state = self._journal.open(fresh)
-        _lower_beginning(state.header, begins_ms, self._grouping.widest_window_ms)
+        added = history.rows
+        _lower_beginning(state.header, history.begins_ms, self._grouping.widest_window_ms)
+        if self._grouping.long_rules:
+            sources = sources_of(self._grouping.long_rules)
+            merged = merge_series(history, sources, series, bound_ms, first_ms, int(state.header[at.H_BOUND]))
+            series, sums = merged.series, add_up(concat_sums([sums, merged.sums]), sources)
         added = live_rows([added], int(state.header[at.H_BOUND]))
         added = without_known(added, known, (*old.identity, *head.fields))
         first = min(0, int(numbers.min(initial=0)))
@@ -224,10 +332,11 @@ class HistoryMerge:
             rows = with_arrival_numbers(known, numbers)
         elif len(known):
             rows = TransactionBatch.concat([rows, with_arrival_numbers(known, numbers)])
-        if len(rows) or len(marks.rows):
-            state.load(rows, rows.offset, (marks,), old_measures)
+        if len(rows) or len(marks.rows) or len(sums) or series:
+            state.load(rows, rows.offset, (marks,), measures, sums, series)
             marks = state.marks_after_history()
             self._journal.record(fresh, rows, marks if len(marks.rows) else None)
+            self._journal.record_sums(fresh, sums)
 
 
 def _lower_beginning(header: Ints, begins_ms: int, widest_ms: int) -> None:

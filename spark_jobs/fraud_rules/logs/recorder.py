@@ -85,4 +85,6 @@ def _settings(settings: DetectorSettings) -> RecordedSettings:
         settings.future_tolerance_ms,
         settings.max_transaction_bytes,
         settings.event_time_floor_ms,
+        settings.limits.detail_minutes,
+        settings.limits.max_long_window_minutes,
     )

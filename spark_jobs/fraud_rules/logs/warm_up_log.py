@@ -55,12 +55,16 @@ class WarmUpRef(msgspec.Struct, frozen=True, rename="camel"):
 
 class WarmUpPart(msgspec.Struct, frozen=True, rename="camel"):
     """The rows of one key group. `chunks` are (offset, digest) pairs, in the order of their rows. `begins_ms` is the
-    event time from which the rows are complete, None without any transaction."""
+    event time from which the rows are complete, None without any transaction. The last `sum_chunks` of the chunks have
+    the sums of the series that the rule record begins, whose history is complete from `series_begins_ms` on."""
 
     key_group: int
     rows: int
     begins_ms: int | None
     chunks: list[tuple[int, str]]
+    sum_chunks: int = 0
+    sums: int = 0
+    series_begins_ms: int | None = None
 
 
 class WarmUpResult(msgspec.Struct, frozen=True, rename="camel"):
@@ -102,7 +106,15 @@ _decode = msgspec.json.Decoder(WarmUpResult).decode
 
 def digest_of(parts: Sequence[WarmUpPart], ends: Mapping[str, int]) -> str:
     """The digest of a result."""
-    content = [(part.key_group, part.begins_ms, [name for _, name in part.chunks]) for part in parts]
+    content = [
+        (
+            part.key_group,
+            part.begins_ms,
+            [name for _, name in part.chunks],
+            *(() if part.series_begins_ms is None else (part.sum_chunks, part.series_begins_ms)),
+        )
+        for part in parts
+    ]
     return hashlib.blake2b(_encode([content, sorted(ends.items())]), digest_size=16).hexdigest()
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self
 
-__all__ = ["COMPARABLE", "LEVELS", "AggregateFunction", "AggregateInput", "AggregateTraits", "RowEffect"]
+__all__ = ["COMPARABLE", "LEVELS", "SUMMABLE", "AggregateFunction", "AggregateInput", "AggregateTraits", "RowEffect"]
 
 
 class AggregateInput(StrEnum):
@@ -87,6 +87,12 @@ class AggregateFunction(StrEnum):
 
 LEVELS: Final = tuple(each for each in AggregateFunction if each.traits.is_level)
 """The functions whose value is a level."""
+
+SUMMABLE: Final = (
+    *(each for each in AggregateFunction if each.traits.is_total or each.traits.is_level),
+    AggregateFunction.STDDEV,
+)
+"""The functions whose value over many rows follows from sums of parts of them, so that a long window can have them."""
 
 COMPARABLE: Final = (*(each for each in AggregateFunction if each.traits.is_total), *LEVELS)
 """The functions that a rule can compare with a baseline, and that a baseline can have."""

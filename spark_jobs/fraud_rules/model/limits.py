@@ -21,12 +21,16 @@ _CALENDAR: Final = {"pattern": re.compile("DAY|WEEK|MONTH"), "what": "DAY, WEEK 
 class RuleLimits:
     """Bounds on one rule record and its filter, and on lists and maps, all inclusive.
 
+    A rule with a long window keeps single rows for `detail_minutes`, which is no bound, but also affects the results.
     Depth counts nested parentheses. Tokens are the words, literals and signs of a filter; their number bounds the time
     to parse it. The digits of a limit are those of the number without an exponent. `max_list_record_bytes` bounds
     records of lists and maps, `max_list_value_chars` a text in them, `max_map_bytes` the entries of all maps.
     """
 
     max_window_minutes: int = 43_200
+    max_long_window_minutes: int = 576_000
+    max_steps: int = 10_000
+    detail_minutes: int = 1_440
     max_calendar_window: str = field(default="MONTH", metadata=_CALENDAR)
     max_cooldown_seconds: int = 31_622_400
     max_conditions: int = 8

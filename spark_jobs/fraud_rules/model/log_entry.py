@@ -58,7 +58,7 @@ class RecordOutcome:
 class UndecodedRule:
     """The content of a record that is a rule with this id and grouping, or invalid. `decode` finds out.
 
-    A rule without `may_name` names no list, no map and no rule.
+    A rule without `may_name` names no list, no map and no rule, and one without `may_be_long` has no long window.
     """
 
     rule_id: int
@@ -66,6 +66,7 @@ class UndecodedRule:
     value: bytes
     decode: Callable[[bytes], RecordOutcome] = field(repr=False, compare=False)
     may_name: bool = True
+    may_be_long: bool = True
 
     @property
     def outcome(self) -> RecordOutcome:

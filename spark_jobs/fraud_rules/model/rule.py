@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import TypeAlias
@@ -199,7 +199,8 @@ class Rule(_ComparedAggregate):
     condition does not hold. `rollout` restricts the evaluation to a share of the keys. `roles` is the largest number of
     rows that a transaction has in the grouping: that of the entity's roles. `source` names the writer of the rule
     record. `force` admits a rule over a budget. An alert adds `weight` to the score of its transaction's decision.
-    `warm_up` requests the transactions before the rule (see `model.warm_up`). `document` is the rule record, ready for
+    `warm_up` requests the transactions before the rule (see `model.warm_up`). A rule with a long window keeps single
+    rows for `detail_ms` only, and sums of the older ones. `document` is the rule record, ready for
     JSON: without null members, whole numbers as integers, and other numbers as `Decimal`. Alerts quote the document.
 
     The own aggregate and the `conditions` are one evaluation: the rule holds if its own aggregate meets the limit, and
@@ -230,17 +231,38 @@ class Rule(_ComparedAggregate):
     force: bool = False
     weight: int = DEFAULT_WEIGHT
     warm_up: bool = False
+    detail_ms: int = 0
     document: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     @property
-    def reach_ms(self) -> int:
-        """How far before a transaction its evaluation reads: its reach without conditions, or the window of one."""
-        return max(self.own_reach_ms, *(each.window.reach_ms for each in self.aggregate_conditions), 0)
+    def whole_window(self) -> Window:
+        """The window, and the baseline before it."""
+        if self.baseline is None:
+            return self.window
+        return replace(self.window, reach_ms=self.window.reach_ms + self.baseline.window_ms)
 
     @property
-    def own_reach_ms(self) -> int:
-        """How far before a transaction the own aggregate reads: the window, and the baseline before it."""
-        return self.window.reach_ms + (0 if self.baseline is None else self.baseline.window_ms)
+    def reach_ms(self) -> int:
+        """How far before a transaction its evaluation reads at most: the window, the baseline before it and the part of
+        a step, or the window of a condition."""
+        own_ms = self.whole_window.reach_ms + self.window.step_ms - 1
+        return max(own_ms, *(each.window.reach_ms for each in self.aggregate_conditions), 0)
+
+    @property
+    def retained_ms(self) -> int:
+        """How long the rule keeps single rows."""
+        own_ms = self.whole_window.reach_ms
+        if self.window.is_long:
+            own_ms = min(own_ms, self.detail_ms)
+        return max(own_ms, *(each.window.reach_ms for each in self.aggregate_conditions), 0)
+
+    @property
+    def series_members(self) -> Hashable:
+        """The members that decide what the sums of a long window contain. Another value begins a series anew; None for
+        a rule without sums."""
+        if not self.window.is_long:
+            return None
+        return self.filter, self.aggregate_field, self.aggregate_function, self.window.step_ms, self.baseline
 
     @property
     def evaluated(self) -> bool:

@@ -2,7 +2,8 @@
 
 A fold decodes only the entries that decide its result. A revision that keeps the grouping of a rule in force changes no
 incarnation and no grouping, whether it is valid or not. So the fold collects these revisions without decoding them, and
-at its end decodes the last ones of each rule, back to the last valid one. All other entries are decoded in their order.
+at its end decodes the last ones of each rule, back to the last valid one. All other entries are decoded in their order,
+also each revision of a rule with a long window, because it can begin a series.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ class RuleInForce:
 
     `version` is the offset of the rule's record. `incarnation` is the offset of the record that added the rule or moved
     it to this grouping. An edit that keeps the grouping keeps the incarnation, so resets and cool-downs outlive it.
-    `is_named`: a rule in force names this one.
+    `series` is the version with which the sums of a long window began; None for any other rule. `is_named`: a rule in
+    force names this one.
     """
 
     rule: Rule
     version: int
     incarnation: int
+    series: int | None = None
     is_named: bool = False
 
 
@@ -43,7 +46,7 @@ class GroupingInForce:
     `incarnation` is the offset of the record that started the grouping. `epoch` is the offset of the last boundary (the
     start, or a later clear), and `epoch_ms` is the boundary's rule time. Windows exclude transactions that arrived
     before the boundary. `rules` is sorted by rule id and includes paused and shadow rules. `widest_window_ms` is the
-    longest reach of all these rules: a window, and its baseline.
+    longest time for which one of these rules keeps rows. `long_rules` are those among them that have sums by step.
     """
 
     fields: Grouping
@@ -52,6 +55,7 @@ class GroupingInForce:
     epoch_ms: int
     rules: tuple[RuleInForce, ...]
     widest_window_ms: int
+    long_rules: tuple[RuleInForce, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +103,10 @@ class RuleFold:
         """Apply one entry. A rejected entry changes nothing."""
         content = entry.content
         if isinstance(content, UndecodedRule) and self._keeps_grouping(content):
-            self._revisions.setdefault(content.rule_id, []).append(entry)
-            return
+            if not content.may_be_long and self._rules[content.rule_id].series is None:
+                self._revisions.setdefault(content.rule_id, []).append(entry)
+                return
+            self._apply_last_valid(self._revisions.pop(content.rule_id, []))
         match entry.change:
             case Rule() as rule:
                 self._put(rule, entry)
@@ -124,8 +130,11 @@ class RuleFold:
             self._apply_last_valid(revisions)
         for fields, by_id in self._changed.items():
             rules = tuple(by_id[rule_id] for rule_id in sorted(by_id))
-            widest = max(in_force.rule.reach_ms for in_force in rules)
-            self._groupings[fields] = replace(self._groupings[fields], rules=rules, widest_window_ms=widest)
+            widest = max(in_force.rule.retained_ms for in_force in rules)
+            long_rules = tuple(in_force for in_force in rules if in_force.series is not None)
+            self._groupings[fields] = replace(
+                self._groupings[fields], rules=rules, widest_window_ms=widest, long_rules=long_rules
+            )
         return RuleSet(
             self._rules,
             self._groupings,
@@ -147,13 +156,17 @@ class RuleFold:
                 return
 
     def _put(self, rule: Rule, entry: LogEntry) -> None:
+        incarnation = entry.version
+        series = entry.version if rule.window.is_long else None
         if self._keeps_grouping(rule):
-            incarnation = self._rules[rule.rule_id].incarnation
+            known = self._rules[rule.rule_id]
+            incarnation = known.incarnation
+            if known.rule.series_members == rule.series_members:
+                series = known.series
         else:
-            incarnation = entry.version
             self._remove(rule.rule_id, entry)
         self._revisions.pop(rule.rule_id, None)
-        in_force = RuleInForce(rule, entry.version, incarnation, self._is_named(rule.rule_id))
+        in_force = RuleInForce(rule, entry.version, incarnation, series, self._is_named(rule.rule_id))
         self._rules[rule.rule_id] = in_force
         self._started(rule.grouping, entry)[rule.rule_id] = in_force
         self._name(rule.rule_id, rule.named_rules)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fraud_rules.model.log_entry import LogEntry
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
-from fraud_rules.model.ruleset import Grouping, RuleTimeline
+from fraud_rules.model.ruleset import Grouping, RuleInForce, RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
 
 __all__ = ["BatchWarmUp", "WarmUpRequest", "grouping_warmed_by", "is_current", "request_at", "shortest_reaches_ms"]
@@ -38,7 +38,9 @@ class WarmUpRequest:
     """The request of the rule record `version` to fill the history of a grouping.
 
     It concerns the transactions with append times in [`since_ms`, `until_ms`): those after the last clear and before
-    the record. `reach_ms` is the longest reach of the grouping's rules at the record.
+    the record. `reach_ms` is the longest reach of the grouping's rules at the record, and `retained_ms` the longest
+    time for which they keep single rows. `long_rule` is the rule of the record if its series begins there: the history
+    of any other series is not filled.
     """
 
     version: int
@@ -47,6 +49,8 @@ class WarmUpRequest:
     since_ms: int
     until_ms: int
     reach_ms: int
+    retained_ms: int
+    long_rule: RuleInForce | None = None
 
     def concerns(self, rows: TransactionBatch) -> NDArray[np.bool_]:
         """Whether each row was appended in the time of the request, and has a value in each field of the grouping."""
@@ -65,8 +69,17 @@ def request_at(timeline: RuleTimeline, version: int) -> WarmUpRequest | None:
     if entry is None or entry.version != version or not isinstance(entry.change, Rule) or not entry.change.warm_up:
         return None
     rule, after = entry.change, timeline.rule_set(position + 1)
-    reach_ms = after.groupings[rule.grouping].widest_window_ms
-    return WarmUpRequest(version, rule.rule_id, rule.grouping, after.cleared_ms, entry.time_ms, reach_ms)
+    grouping, in_force = after.groupings[rule.grouping], after.rules[rule.rule_id]
+    return WarmUpRequest(
+        version,
+        rule.rule_id,
+        rule.grouping,
+        after.cleared_ms,
+        entry.time_ms,
+        max(each.rule.reach_ms for each in grouping.rules),
+        grouping.widest_window_ms,
+        in_force if in_force.series == version else None,
+    )
 
 
 def is_current(request: WarmUpRequest, timeline: RuleTimeline) -> bool:

@@ -1,6 +1,6 @@
-"""The window of a rule: a length of time, or the local day, week or month.
+"""The window of a rule: a length of time, a long one with a start in steps, or the local day, week or month.
 
-Both are one function from the time of a payment to the start of its window. Both ends of a window are included.
+All are one function from the time of a payment to the start of its window. Both ends of a window are included.
 """
 
 from __future__ import annotations
@@ -53,17 +53,24 @@ class Calendar(StrEnum):
 class Window:
     """A window of `reach_ms`, or with `calendar` the part of the period of `zone` up to the payment.
 
-    Retention, budgets and jobs that read history use the reach: a window starts at most `reach_ms` before its payment.
+    A window starts at most `reach_ms` before its payment. A long window, whose `step_ms` is above 1, starts at the last
+    multiple of `step_ms` that is not after this time.
     """
 
     reach_ms: int
     calendar: Calendar | None = None
     zone: str = UTC_ZONE
+    step_ms: int = 1
 
     @classmethod
     def of_calendar(cls, calendar: Calendar, zone: str) -> Window:
         """The calendar window of a zone that exists."""
         return cls(calendar.reach_ms, calendar, zone)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether sums by step stand for the older rows of the window."""
+        return self.step_ms > 1
 
     @property
     def calendar_text(self) -> str:
@@ -78,7 +85,7 @@ class Window:
         """
         ms, valid = times.values, times.valid
         if self.calendar is None or not len(ms):
-            return Column(ms - self.reach_ms, valid, None)
+            return Column((ms - self.reach_ms) // self.step_ms * self.step_ms, valid, None)
         first_ms, last_ms = int(ms.min()), int(ms.max())
         if first_ms < 0 or last_ms >= CALENDAR_END_MS:
             valid = both_valid(valid, (ms >= 0) & (ms < CALENDAR_END_MS))
@@ -93,7 +100,7 @@ class Window:
     def start_ms(self, time_ms: int) -> int | None:
         """`starts` for one time."""
         if self.calendar is None:
-            return time_ms - self.reach_ms
+            return (time_ms - self.reach_ms) // self.step_ms * self.step_ms
         if not 0 <= time_ms < CALENDAR_END_MS:
             return None
         starts_ms = _calendar_starts(self.calendar, self.zone)
@@ -102,7 +109,7 @@ class Window:
     def over_ms(self, time_ms: int) -> int:
         """The first time whose window does not contain a payment of this time."""
         if self.calendar is None or not 0 <= time_ms < CALENDAR_END_MS:
-            return time_ms + self.reach_ms + 1
+            return (time_ms // self.step_ms + 1) * self.step_ms + self.reach_ms
         starts_ms = _calendar_starts(self.calendar, self.zone)
         following = starts_ms[np.searchsorted(starts_ms, time_ms, "right") :]
         return int(following[0]) if len(following) else CALENDAR_END_MS

@@ -34,7 +34,7 @@ def history_need(rules: RuleSet, settings: DetectorSettings, watermark_ms: int) 
     and its alerts say so. A cool-down and a reset follow from earlier alerts. So with them, the
     need also has the longest cool-down, and another window before it, in which these alerts were evaluated.
     """
-    widest_ms = max((grouping.widest_window_ms for grouping in rules.groupings.values()), default=0)
+    widest_ms = max((each.rule.reach_ms for each in rules.rules.values()), default=0)
     marked = [each.rule for each in rules.rules.values() if _has_marks(each.rule)]
     back_ms = widest_ms + settings.max_out_of_orderness_ms + 2 * settings.future_tolerance_ms
     if marked:

@@ -66,6 +66,8 @@ class RecordedSettings(msgspec.Struct, frozen=True, rename="camel", omit_default
     future_tolerance_ms: _UpToOneDayMs | None = None
     max_transaction_bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
     event_time_floor_ms: _TimeMs | None = None
+    detail_minutes: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    max_long_window_minutes: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
 _AS_CONFIGURED = RecordedSettings()

@@ -20,7 +20,7 @@ from fraud_rules.codec.transactions.record import claimed_id
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.conclusion import conclude
 from fraud_rules.engine.decision import alerts_in_order, decisions
-from fraud_rules.engine.engine import KeyGroupEngine
+from fraud_rules.engine.engine import BY_ARRIVAL, KeyGroupEngine, RowOrder
 from fraud_rules.engine.fanout import in_arrival_order, null_keys
 from fraud_rules.engine.state.store import HeapViews, ViewStore
 from fraud_rules.engine.statelog import MemoryStateLog, restore_image
@@ -44,6 +44,9 @@ ALERT_MEMBERS = (
 
 OPTIONAL_MEMBERS = ("role", "lists", "maps", "baseline", "limit", "previous", "conditions")
 """Further such members, which only some alerts have."""
+
+_RULE_LIMITS = ("detail_minutes", "max_long_window_minutes")
+"""The recorded settings that are limits of rules."""
 
 _ANSWERED = ("alerts", "decisions", "late", "quarantine", "duplicates", "conflictingDuplicates", "nullKeys")
 
@@ -79,13 +82,20 @@ class _BatchResult:
 class Replay:
     """The engines of all key groups, in memory. Pass the batches in order to `evaluate`."""
 
-    def __init__(self, schema: TransactionSchema, settings: DetectorSettings, views: ViewStore | None = None) -> None:
+    def __init__(
+        self,
+        schema: TransactionSchema,
+        settings: DetectorSettings,
+        views: ViewStore | None = None,
+        row_order: RowOrder = BY_ARRIVAL,
+    ) -> None:
         self._schema = schema
         self._settings = settings
         views = views or HeapViews()
         self._logs = [MemoryStateLog() for _ in range(settings.key_groups)]
         self._engines = [
-            KeyGroupEngine(key_group, schema, settings, log, views) for key_group, log in enumerate(self._logs)
+            KeyGroupEngine(key_group, schema, settings, log, views, row_order)
+            for key_group, log in enumerate(self._logs)
         ]
         self._batches = 0
         self._marks: Sequence[MarkUpdate] = ()
@@ -219,7 +229,9 @@ def _ids_by_place(records: Iterable[DuplicateRecord]) -> list[int | str]:
 def settings_of_recording(recording: Recording, settings: DetectorSettings) -> DetectorSettings:
     """Replace settings by the values that the recording contains for them."""
     given = {name: value for name, value in msgspec.structs.asdict(recording.settings).items() if value is not None}
-    return replace(settings, key_groups=recording.key_groups, **given)
+    of_rules = {name: given.pop(name) for name in _RULE_LIMITS if name in given}
+    limits = replace(settings.limits, **of_rules)
+    return replace(settings, key_groups=recording.key_groups, limits=limits, **given)
 
 
 def batch_inputs(recording: Recording, schema: TransactionSchema, settings: DetectorSettings) -> Iterator[_BatchInput]:

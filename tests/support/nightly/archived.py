@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.replay.recording import RecordedWarmUp, Recording
+from fraud_rules.replay.replay import settings_of_recording
 from tests.support.records.progress import progress_record
 
 TRANSACTIONS = "transactions"
@@ -30,9 +30,7 @@ QUERY = "query"
 
 def settings_of(document: Mapping[str, Any]) -> DetectorSettings:
     """The settings of a document's recording."""
-    given = msgspec.structs.asdict(Recording.of_document(document).settings)
-    known = {name: value for name, value in given.items() if value is not None}
-    return replaced(DetectorSettings(), key_groups=document.get("keyGroups", 1), **known)
+    return settings_of_recording(Recording.of_document(document), DetectorSettings())
 
 
 def over_midnight(document: Mapping[str, Any]) -> dict[str, Any]:

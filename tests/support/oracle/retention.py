@@ -205,7 +205,7 @@ class Retention:
                 self._accept_past(of_key, grouping, histories, reach_ms)
         for number in range(self._key_groups):
             place = (number, grouping)
-            self._merge(place, histories.get(place, History()), folded)
+            self._merge(place, histories.get(place, History()), folded, warm_up.version)
 
     def _accept_past(self, row: Row, grouping: Grouping, histories: dict[Place, History], reach_ms: int) -> None:
         key = tuple(row.values[name] for name in grouping)
@@ -214,8 +214,8 @@ class Retention:
             if history.accept(row, key):
                 self.advance(history.bounds, row, reach_ms)
 
-    def _merge(self, place: Place, history: History, folded: FoldedRules) -> None:
-        self._merge_into_series(place, history, folded)
+    def _merge(self, place: Place, history: History, folded: FoldedRules, version: int) -> None:
+        self._merge_into_series(place, history, folded, version)
         grouping = place[1]
         widest_ms = max(each.rule.reach_ms for each in folded.of(grouping))
         epoch = folded.epoch(grouping)
@@ -247,8 +247,9 @@ class Retention:
                 of_key.append(RetainedRow(row, bounds))
                 accepted.append(of_key[-1])
 
-    def _merge_into_series(self, place: Place, history: History, folded: FoldedRules) -> None:
-        """Add the rows that each series would count had it existed all along."""
+    def _merge_into_series(self, place: Place, history: History, folded: FoldedRules, version: int) -> None:
+        """Add the rows that the series of the record would count had it existed all along. Any other series gets those
+        that the grouping retains from now on."""
         self.begin_series(place, folded)
         grouping, epoch = place[1], folded.epoch(place[1])
         boundary_ms = max(each.time_ms for each in folded.boundaries(grouping) if each.version == epoch)
@@ -259,8 +260,12 @@ class Retention:
                 oldest_ms = window.start_ms(history.bounds.watermark_ms - in_force.rule.baseline_ms)
                 from_ms = min(history.bounds.retained_from_ms, oldest_ms)
                 start_ms = self._history_starts.get((place, epoch))
-                series = self._series[place, in_force.series]
-                series.add_history(history.rows, from_ms, Boundary(epoch, boundary_ms), start_ms, h_ms)
+                series, boundary = self._series[place, in_force.series], Boundary(epoch, boundary_ms)
+                if in_force.series == version:
+                    series.add_history(history.rows, from_ms, boundary, start_ms, h_ms)
+                else:
+                    retained = [each for each in history.rows if each[0].event_ms >= history.bounds.retained_from_ms]
+                    series.add_retained(retained, boundary, max(h_ms, series.began_at_ms))
 
     def _begin_history(self, accepted: Sequence[RetainedRow], row: Row, epoch: tuple[Place, int]) -> None:
         """Set the eventTime at which the retained history of a key group starts, at the first row of an epoch.

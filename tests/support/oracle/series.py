@@ -44,13 +44,28 @@ class Series:
     def add_history(
         self, history: Sequence[KeyedRow], from_ms: int, epoch: Boundary, history_start_ms: int | None, h_ms: int
     ) -> None:
-        """Add the rows of a warm-up from an event time on, no id twice, as if appended at the epoch's beginning."""
+        """Add the rows of a warm-up from an event time on, as if appended at the epoch's beginning.
+
+        They were appended before the series began. So of those that H has passed, the series has the ones that were
+        retained then. The sums of a series have no ids: an id that H has passed counts again.
+        """
         starts = [max(history[0][0].event_ms, from_ms)]
         if history_start_ms is not None:
             starts.append(self.start_ms(epoch.version, history_start_ms, h_ms))
-        known = {(x.identity, key) for x, key in self.counting(h_ms) if x.append_ms >= epoch.time_ms}
+        self.add_retained([each for each in history if each[0].event_ms >= from_ms], epoch, h_ms)
         for row, key in history:
-            if row.event_ms >= from_ms and (row.identity, key) not in known:
-                row.append_ms, row.rules_seen = max(row.append_ms, epoch.time_ms), epoch.version + 1
-                self.rows.append((row, key))
-        self.epoch, self.warm_start_ms = epoch.version, min(starts)
+            was_retained = self.began_at_ms != LONG_AGO_MS and row.event_ms >= self.began_at_ms
+            if from_ms <= row.event_ms < h_ms and not was_retained:
+                self._add(row, key, epoch)
+        self.began_at_ms, self.epoch, self.warm_start_ms = LONG_AGO_MS, epoch.version, min(starts)
+
+    def add_retained(self, rows: Sequence[KeyedRow], epoch: Boundary, h_ms: int) -> None:
+        """Add the rows of a warm-up at or above H, no id twice."""
+        known = {(x.identity, key) for x, key in self.rows if x.append_ms >= epoch.time_ms and x.event_ms >= h_ms}
+        for row, key in rows:
+            if row.event_ms >= h_ms and (row.identity, key) not in known:
+                self._add(row, key, epoch)
+
+    def _add(self, row: Row, key: tuple[Value, ...], epoch: Boundary) -> None:
+        row.append_ms, row.rules_seen = max(row.append_ms, epoch.time_ms), epoch.version + 1
+        self.rows.append((row, key))

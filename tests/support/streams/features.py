@@ -15,7 +15,7 @@ from hypothesis.strategies import SearchStrategy
 from fraud_rules.model.declared.entity import DeclaredEntity
 from tests.support.oracle.moments import epoch_ms
 from tests.support.streams import generated
-from tests.support.streams.generated import START_MS
+from tests.support.streams.generated import BIG, START_MS
 
 
 class Features(NamedTuple):
@@ -31,6 +31,7 @@ class Features(NamedTuple):
     named_rules: bool = True
     entities: bool = False
     own: bool = False
+    resolutions: bool = False
 
 
 LIMITS = [
@@ -164,9 +165,15 @@ def with_features(draw: st.DrawFn, documents: SearchStrategy[dict[str, Any]], fe
     """Draw a document and give some of its rules the features."""
     document = draw(documents)
     document = {**document, "steps": [{**step} for step in document["steps"]]}
+    if features.resolutions:
+        settings = {**document.get("settings", {}), "detailMinutes": draw(st.sampled_from([0, 0, 0, 1, 1440]))}
+        document = {**document, "settings": settings}
+    long_rules: dict[int, dict[str, Any]] = {}
     for step in document["steps"]:
         if "aggregatorFunctionType" in step.get("rule", {}):
             step["rule"] = draw(_featured(step["rule"], features))
+            if features.resolutions:
+                step["rule"] = draw(_edited(step["rule"], long_rules))
         elif features.maps and "listName" in step.get("rule", {}) and draw(st.booleans()):
             step["rule"] = draw(_map_changes())
     if features.maps:
@@ -205,6 +212,8 @@ def _featured(draw: st.DrawFn, rule: Mapping[str, Any], features: Features) -> d
         found = _without_nulls({**found, **draw(_calendars(found.get("windowSeconds", 60)))})
     if features.entities:
         found = draw(_with_entity(found))
+    if features.resolutions and draw(st.booleans()):
+        found = draw(_with_resolution(found))
     if features.conditions:
         found = draw(_with_conditions(found, features))
     return found
@@ -225,6 +234,34 @@ def _with_entity(draw: st.DrawFn, rule: Mapping[str, Any]) -> dict[str, Any]:
         if "baseline" not in found and draw(st.integers(0, 5)) == 5:
             found["limit"] = draw(st.sampled_from(ROLE_LIMITS))
     return _without_nulls(found)
+
+
+@st.composite
+def _with_resolution(draw: st.DrawFn, rule: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw the steps of a window. Few rules are rejected, for their function or for steps longer than the window."""
+    found = {name: value for name, value in rule.items() if name not in ("windowCalendar", "zone")}
+    found["windowSeconds"] = draw(st.sampled_from([3, 2, 20, 1, 60]))
+    found["resolutionSeconds"] = draw(st.sampled_from([1, 2, 1, 7]))
+    if found["aggregatorFunctionType"] in ("COUNT_DISTINCT", "COUNT_WITH_RESET") and draw(st.integers(0, 9)):
+        found["aggregatorFunctionType"] = "SUM"
+        found.pop("unique", None)
+    if draw(st.booleans()):
+        found = {name: value for name, value in found.items() if name not in ("when", "cooldownSeconds")}
+        found |= {"limitOperatorType": ">=", "limit": f"-{BIG}", "groupingKeyNames": ["payeeId"]}
+    return found
+
+
+@st.composite
+def _edited(draw: st.DrawFn, rule: dict[str, Any], long_rules: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    """Draw whether a rule becomes an edit of the last rule with steps that has its id: most edits keep the series."""
+    known = long_rules.get(rule["ruleId"])
+    if known is not None and draw(st.booleans()):
+        kept = ("windowCalendar", "zone", "baseline", "unique", "filter", "resolutionSeconds", "groupingKeyNames")
+        changes = {name: value for name, value in rule.items() if name not in kept and "aggregat" not in name}
+        rule = {**known, **changes, "windowSeconds": draw(st.sampled_from([20, 3, 60]))}
+    if "resolutionSeconds" in rule:
+        long_rules[rule["ruleId"]] = rule
+    return rule
 
 
 def _limits(features: Features) -> list[str]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace as replaced
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -21,7 +19,7 @@ from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.recording import Recording
-from fraud_rules.replay.replay import replay_recording
+from fraud_rules.replay.replay import replay_recording, settings_of_recording
 from tests.support.conformance import Case, load_cases, load_schema
 from tests.support.nightly.cuts import cuts_of_ends
 from tests.support.oracle.day import completed, identity
@@ -42,12 +40,6 @@ SETTINGS = DetectorSettings()
 Alerts = dict[str, dict[str, Any]]
 
 
-def settings_of(document: Mapping[str, Any]) -> DetectorSettings:
-    given = msgspec.structs.asdict(Recording.of_document(document).settings)
-    known = {name: value for name, value in given.items() if value is not None}
-    return replaced(SETTINGS, key_groups=document.get("keyGroups", 1), **known)
-
-
 def live_alerts(document: Mapping[str, Any], schema: TransactionSchema = NULLABLE) -> Alerts:
     """The alerts that the running detector publishes."""
     answer = replay_recording(Recording.of_document(document), schema, SETTINGS)
@@ -56,7 +48,8 @@ def live_alerts(document: Mapping[str, Any], schema: TransactionSchema = NULLABL
 
 def corrected(document: Mapping[str, Any], slice_rows: int, schema: TransactionSchema = NULLABLE) -> Alerts:
     """The alerts of a re-evaluation of the stream in slices, with a saved and restored state between slices."""
-    recording, settings = Recording.of_document(document), settings_of(document)
+    recording = Recording.of_document(document)
+    settings = settings_of_recording(recording, SETTINGS)
     log = [read_entry(rule.version, rule.append_ms, rule.value, schema, settings.limits) for rule in recording.rules]
     rest: dict[int, int] = {}
     for tx in recording.transactions:
@@ -152,6 +145,12 @@ def test_live_alerts_corrected_are_the_oracles_with_entities(stream_seed: int) -
 
     streams = with_features(documents(), Features(entities=True, own=True, conditions=True))
     check_stream(stream_seed, streams, check_accounts)
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 4)
+def test_live_alerts_corrected_are_the_oracles_with_long_windows(stream_seed: int) -> None:
+    check_stream(stream_seed, with_features(documents(), Features(resolutions=True)), check)
 
 
 def test_a_night_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:

@@ -34,6 +34,7 @@ WITH_MEMBER: dict[str, dict[str, object]] = {
     "windowSeconds": {"windowSeconds": 90, "windowMinutes": None},
     "windowCalendar": {"windowCalendar": "WEEK", "windowMinutes": None},
     "zone": {"zone": "Asia/Tokyo", "windowCalendar": "DAY", "windowMinutes": None},
+    "resolutionSeconds": {"resolutionSeconds": 60},
     "controlType": {"controlType": None},
     "cooldownSeconds": {"cooldownSeconds": 60},
     "action": {"action": "RESTRICT"},

@@ -186,6 +186,10 @@ STREAMS = {
         [Pay(0, "300"), Pay(60, "300", kind="CSH")],
         [Pay(0, "300"), Pay(61, "300", kind="CSH"), Pay(90, "199")],
     ),
+    153: Streams(
+        [*every(8 * DAY, 10, amount="5000"), Pay(85 * DAY, "0.01")],
+        [*every(10 * DAY, 10, amount="5000"), Pay(91 * DAY, "5000")],
+    ),
 }
 
 
@@ -227,7 +231,7 @@ def document(rule_id: int, stream: Sequence[Pay]) -> dict[str, Any]:
 
 
 def test_the_page_has_all_rules() -> None:
-    assert list(RULES) == [*range(101, 131), *range(140, 153)] == list(STREAMS)
+    assert list(RULES) == [*range(101, 131), *range(140, 154)] == list(STREAMS)
 
 
 @pytest.mark.parametrize("rule_id", RULES, ids=lambda rule_id: RULES[rule_id]["name"])

@@ -229,6 +229,13 @@ def test_engine_agrees_with_the_oracle_about_named_rules(stream_seed: int, besid
 
 @SHRINKS
 @stream_seeds(STREAMS // 4)
+def test_engine_agrees_with_the_oracle_about_long_windows(stream_seed: int) -> None:
+    streams = with_features(documents(), Features(resolutions=True))
+    check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 4)
 def test_engine_agrees_with_the_oracle_about_conditions_after_warm_ups(stream_seed: int) -> None:
     streams = with_features(warmed_documents(), Features(conditions=True, named_rules=False))
     check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
@@ -267,6 +274,13 @@ def test_engine_agrees_with_the_oracle_about_entities_after_warm_ups(stream_seed
     check_stream(
         stream_seed, streams, lambda document: _assert_same(document, _oracle_of_accounts, _engine_of_accounts)
     )
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 4)
+def test_engine_agrees_with_the_oracle_about_long_windows_after_warm_ups(stream_seed: int) -> None:
+    streams = with_features(warmed_documents(), Features(resolutions=True))
+    check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
 
 
 def test_a_batch_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:

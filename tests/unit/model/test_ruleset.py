@@ -18,6 +18,7 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.log_entry import LogEntry, LogPrefix, RecordOutcome, UndecodedRule
 from fraud_rules.model.rule import (
+    Baseline,
     Control,
     ControlType,
     Operator,
@@ -146,6 +147,45 @@ def test_the_ends_of_groupings_are_bounded() -> None:
     rules = after(*changes)
     assert len(rules.ended_ms) == 1_000
     assert ("f2998",) in rules.ended_ms
+
+
+LONG = replace(rule(1), window=Window(90 * 24 * 60 * MINUTE, step_ms=60 * MINUTE), detail_ms=1440 * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("edited", "series"),
+    [
+        (replace(LONG, limit=Decimal(2)), 0),
+        (replace(LONG, window=replace(LONG.window, reach_ms=MINUTE * 600)), 0),
+        (replace(LONG, state=RuleState.PAUSE), 0),
+        (replace(LONG, window=replace(LONG.window, step_ms=2 * MINUTE)), 1),
+        (replace(LONG, aggregate_function=AggregateFunction.SUM, aggregate_field="paymentAmount"), 1),
+        (replace(LONG, baseline=Baseline(MINUTE, AggregateFunction.COUNT, None)), 1),
+        (replace(LONG, grouping=B), 1),
+        (rule(1), None),
+    ],
+)
+def test_a_series_begins_anew_with_what_its_sums_contain(edited: Rule, series: int | None) -> None:
+    assert after(LONG, edited).rules[1].series == series
+    later = [undecoded(each, AlwaysLong()) for each in entries([LONG, edited])]
+    assert RuleTimeline(later).latest.rules[1].series == series
+
+
+class AlwaysLong(random.Random):
+    """For `undecoded`: each record may be one of a long window."""
+
+    def random(self) -> float:
+        return 0.0
+
+
+def test_a_series_that_a_plain_revision_interrupts_begins_anew() -> None:
+    assert after(LONG, rule(1), LONG, replace(LONG, limit=Decimal(7))).rules[1].series == 2
+
+
+def test_a_grouping_retains_rows_of_a_long_window_for_its_detail() -> None:
+    grouping = after(LONG, rule(2)).groupings[A]
+    assert grouping.widest_window_ms == 1440 * MINUTE
+    assert [each.rule.rule_id for each in grouping.long_rules] == [1]
 
 
 def test_a_groupings_rules_are_by_id_in_all_states() -> None:
@@ -317,7 +357,8 @@ def undecoded(entry: LogEntry, rng: random.Random) -> LogEntry:
     """The entry with a record that is not decoded yet. The record of a rejected entry can have any id and grouping."""
     change, outcome = entry.change, entry.outcome
     if isinstance(change, Rule):
-        content = UndecodedRule(change.rule_id, change.grouping, b"", lambda _: outcome)
+        may_be_long = rng.random() < 0.3
+        content = UndecodedRule(change.rule_id, change.grouping, b"", lambda _: outcome, may_be_long=may_be_long)
     elif change is REJECTED:
         content = UndecodedRule(rng.randint(1, 5), rng.choice([A, B]), b"", lambda _: outcome)
     else:
@@ -377,7 +418,10 @@ def test_a_fold_decodes_only_the_records_that_decide_its_result() -> None:
             decoded.append(version)
             return RecordOutcome(outcome)
 
-        return LogEntry(version, version, version, UndecodedRule(rule_id, grouping, b"", decode, may_name=False))
+        return LogEntry(
+            version, version, version,
+            UndecodedRule(rule_id, grouping, b"", decode, may_name=False, may_be_long=False),
+        )  # fmt: skip
 
     log = [entry(n, rule(1, minutes=n + 1), 1) for n in range(100)]
     log += [entry(100, rule(2), 2), entry(101, REJECTED, 1), entry(102, rule(2, B), 2, B), entry(103, rule(2, B), 2, B)]

@@ -1,4 +1,4 @@
-"""Calendar windows, against the definition of their start for one time."""
+"""Calendar windows and long windows, against the definition of their start for one time."""
 
 from __future__ import annotations
 
@@ -41,6 +41,17 @@ def starts(window: Window, times_ms: list[int]) -> list[int | None]:
     found = window.starts(Column(np.array(times_ms, dtype=np.int64), None, None))
     valid = [True] * len(times_ms) if found.valid is None else found.valid.tolist()
     return [value if known else None for value, known in zip(found.values.tolist(), valid, strict=True)]
+
+
+@given(st.integers(-(10**12), CALENDAR_END_MS), st.sampled_from([1_000, 7_000, 86_400_000]), st.integers(1, 10**6))
+def test_a_long_window_starts_at_a_step(time_ms: int, step_ms: int, seconds: int) -> None:
+    window = Window(seconds * 1_000, step_ms=step_ms)
+    (start_ms,) = starts(window, [time_ms])
+    assert start_ms == window.start_ms(time_ms)
+    assert start_ms is not None
+    assert start_ms % step_ms == 0
+    assert 0 <= time_ms - window.reach_ms - start_ms < step_ms
+    assert window.start_ms(window.over_ms(time_ms)) > time_ms >= window.start_ms(window.over_ms(time_ms) - 1)
 
 
 @given(st.sampled_from(list(Calendar)), st.sampled_from(ZONES), st.integers(0, CALENDAR_END_MS - 1), st.data())

@@ -191,6 +191,11 @@ export function windowText(rule: RuleDocument): string {
     rule["windowSeconds"] === undefined ? [toText(rule["windowMinutes"]), 60] : [toText(rule["windowSeconds"]), 1];
   const seconds = Number(text) * unit;
   if (!Number.isInteger(seconds) || seconds <= 0) return `${text || "?"} ${unit === 60 ? "min" : "s"}`;
+  const steps = Number(toText(rule["resolutionSeconds"]));
+  return steps > 0 ? `${lengthText(seconds)} in steps of ${lengthText(steps)}` : lengthText(seconds);
+}
+
+function lengthText(seconds: number): string {
   const [size, name] = WINDOW_UNITS.find(([each]) => seconds % each === 0) ?? [1, "s"];
   return `${seconds / size} ${name}`;
 }

@@ -175,7 +175,12 @@ function windowWords(rule: RuleDocument): string | null {
   if (calendar !== null) return calendar;
   const [text, unit] =
     rule["windowSeconds"] === undefined ? [toText(rule["windowMinutes"]), 60] : [toText(rule["windowSeconds"]), 1];
-  const seconds = Number(text) * unit;
+  const length = lengthWords(Number(text) * unit);
+  const steps = lengthWords(Number(toText(rule["resolutionSeconds"])));
+  return length === null || steps === null ? length : `${length} in steps of ${steps}`;
+}
+
+function lengthWords(seconds: number): string | null {
   if (!Number.isInteger(seconds) || seconds <= 0) return null;
   const [size, name] = UNITS.find(([each]) => seconds % each === 0) ?? [1, "second"];
   const count = seconds / size;

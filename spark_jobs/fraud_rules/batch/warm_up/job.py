@@ -27,6 +27,7 @@ from fraud_rules.batch.warm_up.stages import (
     decode_part,
 )
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.admission.budget import BYTES_PER_SUM
 from fraud_rules.errors import WarmUpFailed
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reachable import require_broker
@@ -157,6 +158,7 @@ def _result(job: WarmUpJob, found: FoundPast, parts: Mapping[int, WarmUpPart], *
     request, past, report = found
     every = [parts.get(number, WarmUpPart(number, 0, None, [])) for number in range(job.settings.key_groups)]
     needed = sum(part.rows for part in every) * job.settings.state_bytes_per_event
+    needed += sum(part.sums for part in every) * BYTES_PER_SUM
     if needed > job.settings.state_budget_bytes and not force:
         return _undone(
             job,

@@ -54,7 +54,7 @@ class Variants:
         drafts = [
             self.draft,
             *(_with_limit(self.draft, limit) for limit in (() if self.share_evaluations else self.limits)),
-            *(replace(self.draft, window=Window(window_ms)) for window_ms in self.windows_ms),
+            *(replace(self.draft, window=replace(self.draft.window, reach_ms=each)) for each in self.windows_ms),
         ]
         return tuple(replace(rule, rule_id=i, state=RuleState.ACTIVE) for i, rule in enumerate(drafts, 1))
 
@@ -115,15 +115,22 @@ def variants_of(
     """The draft with these limits and other windows; a calendar window has none, and neither has a draft without an own
     aggregate. `log` is the rule log, which has the rules that the draft names."""
     window_ms = draft.window.reach_ms
-    longest_ms = bounds.max_window_minutes * 60_000 - (draft.own_reach_ms - window_ms)
+    longest_ms = _longest_ms(draft.window, bounds) - (draft.whole_window.reach_ms - window_ms)
     factors = _WINDOWS if windows and draft.window.calendar is None and draft.has_aggregate else ()
     scaled = [int(window_ms * factor) // 1_000 * 1_000 for factor in factors]
-    widths = tuple(each for each in scaled if 1_000 <= each <= longest_ms)
+    widths = tuple(each for each in scaled if max(1_000, draft.window.step_ms) <= each <= longest_ms)
     named = () if log is None else tuple(log.latest.rules[rule_id].rule for rule_id in draft.named_rules)
     looks_up = any(rule.lookups for rule in (draft, *named))
     entries = () if log is None or not looks_up else log.entries
     changes = tuple(entry for entry in entries if isinstance(entry.change, ListChange | MapChange))
     return Variants(draft, tuple(sorted(set(limits))), widths, changes, named)
+
+
+def _longest_ms(window: Window, bounds: RuleLimits) -> int:
+    """The longest that such a window, with its baseline, may be."""
+    if not window.is_long:
+        return bounds.max_window_minutes * 60_000
+    return min(bounds.max_long_window_minutes * 60_000, bounds.max_steps * window.step_ms)
 
 
 def probe_of(variants: Variants, limits: Sequence[Decimal]) -> Variants:

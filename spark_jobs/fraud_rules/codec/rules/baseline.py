@@ -42,7 +42,7 @@ def read_baseline(
         reader.reject("baseline", f"needs a rule with one of {', '.join(COMPARABLE)}, not {function}")
     if isinstance(limit, Expression):
         reader.reject("limit", "must be a number in a rule with a baseline, not an expression")
-    baseline = _read(members)
+    baseline = _read(members, reader.longest_minutes)
     if baseline is not None and baseline.deviations:
         _check_deviations(reader, function, operator, limit)
     reader.add_reasons(members)
@@ -53,9 +53,9 @@ def read_baseline(
     return baseline
 
 
-def _read(members: MemberReader) -> Baseline | None:
+def _read(members: MemberReader, longest_minutes: int) -> Baseline | None:
     members.reject_unknown(_MEMBERS)
-    window_ms = members.window_ms()
+    window_ms = members.window_ms(longest_minutes)
     function = members.aggregate_function()
     if function is not None and function not in COMPARABLE:
         members.reject("aggregatorFunctionType", f"must be one of {', '.join(COMPARABLE)}, not {function}")

@@ -152,14 +152,18 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
         force=force,
         weight=weight,
         warm_up=warm_up,
+        detail_ms=reader.detail_ms if window.is_long else 0,
         document=document,
     )
     _check_previous(reader, rule)
+    reader.check_steps(function, window, rule.whole_window.reach_ms)
     return rule
 
 
 def _check_previous(reader: MemberReader, rule: Rule) -> None:
     """Check that a rule that reads the previous payment has a window in which to find it."""
-    for member, expression in () if rule.has_aggregate else rule.judged_once:
+    for member, expression in () if rule.has_aggregate and not rule.window.is_long else rule.judged_once:
         if expression.previous_fields:
-            reader.reject(member, "reads the previous payment, which needs a window of the rule's own")
+            reader.reject(
+                member, "reads the previous payment, which needs a window of the rule's own, without resolutionSeconds"
+            )

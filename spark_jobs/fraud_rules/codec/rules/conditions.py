@@ -27,7 +27,7 @@ _MEMBERS: Final = (
     "zone",
     "filter",
 )
-_OF_AGGREGATE: Final = (*(name for name in _MEMBERS if name != "filter"), "baseline")
+_OF_AGGREGATE: Final = (*(name for name in _MEMBERS if name != "filter"), "baseline", "resolutionSeconds")
 """The members of a rule's own aggregate. All or none of them are left out."""
 
 

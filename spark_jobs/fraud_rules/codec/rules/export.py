@@ -16,6 +16,7 @@ from fraud_rules.codec.rules.sentence import required_text
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.rule import AggregateCondition, Baseline, Condition, NamedRule, Operator, Rule
+from fraud_rules.model.window import Window
 
 _TEXT_MEMBERS = (
     "ruleId", "ruleState", "groupingKeyNames", "unique", "aggregateFieldName", "aggregatorFunctionType",
@@ -88,8 +89,12 @@ def _where(row_filter: Predicate | None) -> str:
 def _aggregate(of: Rule | AggregateCondition, limit: str) -> str:
     """Describe an aggregate with its limit and window: `SUM(paymentAmount) > 20000 in 20 min`."""
     aggregated = "COUNT_FLINK" if of.aggregates_ones else of.aggregate_field or ", ".join(of.unique)
-    window = of.window.calendar_text or duration(of.window.reach_ms)
-    return f"{of.aggregate_function.value}({aggregated}) {of.operator.value} {limit} in {window}"
+    return f"{of.aggregate_function.value}({aggregated}) {of.operator.value} {limit} in {_window(of.window)}"
+
+
+def _window(window: Window) -> str:
+    steps = f" in steps of {duration(window.step_ms)}" if window.is_long else ""
+    return window.calendar_text or f"{duration(window.reach_ms)}{steps}"
 
 
 def _compared_with(baseline: Baseline, limit: str, operator: Operator) -> str:

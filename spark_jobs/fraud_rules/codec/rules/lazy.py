@@ -27,6 +27,8 @@ _REMEMBERED_OUTCOMES = 1_024
 _REMEMBERED_GROUPINGS = 1_024
 _NAMING: Final = re.compile(rb"list|map|conditions|\\u", re.IGNORECASE)
 """Words of a rule that looks values up or names rules. An escape can hide them."""
+_LONG: Final = re.compile(rb"resolutionSeconds|\\u")
+"""The member of a rule with a long window. An escape can hide it."""
 
 
 class _Head(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -70,7 +72,8 @@ class EntryReader:
         grouping = self._grouping(head.grouping_key_names)
         if head.disabled or grouping is None:
             return self._decode(value)
-        return UndecodedRule(head.rule_id, grouping, value, self._decode, _NAMING.search(value) is not None)
+        may_name, may_be_long = (words.search(value) is not None for words in (_NAMING, _LONG))
+        return UndecodedRule(head.rule_id, grouping, value, self._decode, may_name, may_be_long)
 
 
 def _canonical(schema: TransactionSchema, names: tuple[str, ...]) -> Grouping | None:

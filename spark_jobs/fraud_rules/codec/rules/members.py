@@ -13,7 +13,7 @@ from fraud_rules.codec.rules.filter import parse_filter, parse_number
 from fraud_rules.codec.rules.json import UnusableNumber
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID, decimal_of, digits_of
 from fraud_rules.errors import Reason, RuleRejected
-from fraud_rules.model.aggregate import LEVELS, AggregateFunction, AggregateInput
+from fraud_rules.model.aggregate import LEVELS, SUMMABLE, AggregateFunction, AggregateInput
 from fraud_rules.model.decision import MAX_WEIGHT, weight_of
 from fraud_rules.model.expressions.expression import NO_DIGITS, Digits, Expression, FieldRef
 from fraud_rules.model.expressions.local_time import UTC_ZONE
@@ -42,6 +42,7 @@ MEMBERS = (
     "windowSeconds",
     "windowCalendar",
     "zone",
+    "resolutionSeconds",
     "controlType",
     "cooldownSeconds",
     "action",
@@ -74,6 +75,7 @@ _CALENDARS = {calendar.value: calendar for calendar in Calendar}
 _ACTIONS = {action.value: action for action in RuleAction}
 _REQUIRED = ("all", "any", "none")
 _COUNT_FIELDS = {"COUNT_FLINK": AggregateFunction.COUNT, "COUNT_WITH_RESET_FLINK": AggregateFunction.COUNT_WITH_RESET}
+_MAX_RESOLUTION_SECONDS = 86_400
 _MAX_REASONS = 50
 _MAX_SUGGESTIONS = 5
 
@@ -265,12 +267,14 @@ class MemberReader:
         return None
 
     def window(self) -> Window | None:
-        """`windowCalendar`, or else `window_ms`."""
+        """`windowCalendar`, or else `window_ms`, with the steps of `resolutionSeconds`."""
         if "windowCalendar" not in self._document:
             if "zone" in self._document:
                 self.reject("zone", "is for windowCalendar only")
-            length_ms = self.window_ms()
-            return None if length_ms is None else Window(length_ms)
+            step_ms, length_ms = self.step_ms(), self.window_ms(self.longest_minutes)
+            return None if length_ms is None or step_ms is None else Window(length_ms, step_ms=step_ms)
+        if "resolutionSeconds" in self._document:
+            self.reject("resolutionSeconds", "is for windowMinutes and windowSeconds only")
         others = [name for name in ("windowMinutes", "windowSeconds") if name in self._document]
         if others:
             self.reject("windowCalendar", f"is given beside {others[0]}; give one of the two")
@@ -283,9 +287,21 @@ class MemberReader:
             return None
         return None if calendar is None else Window.of_calendar(calendar, zone or UTC_ZONE)
 
-    def window_ms(self) -> int | None:
-        """`windowMinutes` or `windowSeconds`; exactly one of the two."""
-        longest = self._limits.max_window_minutes
+    def step_ms(self) -> int | None:
+        """`resolutionSeconds`: the steps of a long window, 1 ms for any other window."""
+        if "resolutionSeconds" not in self._document:
+            return 1
+        seconds = self.integer("resolutionSeconds", 1, _MAX_RESOLUTION_SECONDS)
+        return None if seconds is None else seconds * 1_000
+
+    @property
+    def longest_minutes(self) -> int:
+        """The longest window, which depends on `resolutionSeconds`."""
+        is_long = "resolutionSeconds" in self._document
+        return self._limits.max_long_window_minutes if is_long else self._limits.max_window_minutes
+
+    def window_ms(self, longest: int) -> int | None:
+        """`windowMinutes` or `windowSeconds`, of at most `longest` minutes; exactly one of the two."""
         minutes = self.integer("windowMinutes", 1, longest)
         seconds = self.integer("windowSeconds", 1, longest * 60)
         present = [name for name in ("windowMinutes", "windowSeconds") if name in self._document]
@@ -350,7 +366,7 @@ class MemberReader:
 
     def check_reach(self, reach_ms: int) -> None:
         """Check that window and baseline together are not longer than the longest window."""
-        longest = self._limits.max_window_minutes
+        longest = self.longest_minutes
         if reach_ms > longest * 60_000:
             self.reject("baseline", f"and the window are longer than {longest} minutes together")
 
@@ -369,6 +385,23 @@ class MemberReader:
             allowed = f"{', '.join(_REQUIRED)}, or a number from 1 to {conditions}"
             self.reject("require", f"must be {allowed}, not {describe_value(value)}")
         return conditions
+
+    def check_steps(self, function: AggregateFunction, window: Window, reach_ms: int) -> None:
+        """Check what a long window says about the function, and the number of its steps, those of a baseline among
+        them."""
+        if not window.is_long:
+            return
+        if function not in SUMMABLE:
+            self.reject("resolutionSeconds", f"needs one of {', '.join(SUMMABLE)}, not {function}")
+        if window.step_ms > window.reach_ms:
+            self.reject("resolutionSeconds", "is longer than the window")
+        if reach_ms > self._limits.max_steps * window.step_ms:
+            self.reject("resolutionSeconds", f"divides the window into more than {self._limits.max_steps} steps")
+
+    @property
+    def detail_ms(self) -> int:
+        """How long a rule with a long window keeps single rows."""
+        return self._limits.detail_minutes * 60_000
 
     def source(self) -> str | None:
         """`source`, the name of the tool that wrote the record."""

@@ -20,6 +20,7 @@ from fraud_rules.model.rule import (
     RuleState,
 )
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.window import Window
 from fraud_rules.runtime.grouped_number import grouped
 
 __all__ = ["required_text", "rule_sentence"]
@@ -83,7 +84,7 @@ class _Words:
 
     def condition(self, of: Rule | AggregateCondition) -> str:
         """An aggregate with its limit and window."""
-        window = of.window.calendar_text or _length(of.window.reach_ms)
+        window = _window(of.window)
         comparison = f"{_COMPARISONS[of.operator]} {grouped(of.limit_text)}"
         counted = self._counted(of.aggregate_function, of.unique)
         if counted is not None:
@@ -93,7 +94,7 @@ class _Words:
 
     def compared(self, rule: Rule, baseline: Baseline) -> str:
         """The aggregate and the value of the past with which a rule compares it."""
-        within = f"within {_length(rule.window.reach_ms)}"
+        within = f"within {_window(rule.window)}"
         value = _with_article(self._value(rule.aggregate_function, rule.aggregate_field, rule.unique))
         comparison = f"{_COMPARISONS[rule.operator]} {grouped(rule.limit_text)}"
         past = self._value(baseline.aggregate_function, baseline.aggregate_field, ())
@@ -153,6 +154,11 @@ def _filtered(condition: AggregateCondition, rule: Rule) -> str:
     if condition.filter == rule.filter:
         return ""
     return " (all payments)" if condition.filter is None else f" (payments where {condition.filter})"
+
+
+def _window(window: Window) -> str:
+    steps = f" in steps of {_length(window.step_ms)}" if window.is_long else ""
+    return window.calendar_text or f"{_length(window.reach_ms)}{steps}"
 
 
 def _length(length_ms: int) -> str:

@@ -2,7 +2,9 @@
 
 A grouping keeps every transaction of its widest window plus the allowed lateness, once for all rules that share it.
 COUNT_DISTINCT also keeps a multiset for each filter, window and set of fields: its view has room for one entry per
-retained transaction. So a rule adds state only if it starts a grouping, widens one, or brings a new multiset. The marks
+retained transaction. A rule with a long window keeps sums of older transactions, at most one for each: how many of them
+share a step cannot be known. So a rule adds state only if it starts a grouping, widens one, or brings a new multiset or
+new sums. The marks
 of alerts and the strings count with the retained state. A transaction's share of the strings is observed, because it
 depends on the payments: a payment has a string id of its own, and a type in common with others. The estimate cannot
 know how many marks a rule will add, because that depends on its alerts. Only the driver estimates. It
@@ -33,6 +35,9 @@ BYTES_PER_DISTINCT: Final = 96
 in the key's list, and the free room of all three. 300 multisets over 5,000 transactions of one key were measured at
 144 MB."""
 
+BYTES_PER_SUM: Final = 72
+"""The bytes of a sum in a view: a row of the pool, with five totals or extremes of its own, and the free room."""
+
 _LEAST_EVENTS: Final = 10_000
 """The strings of fewer transactions count as those of so many, because strings leave later than their transactions."""
 
@@ -42,12 +47,13 @@ _Multiset: TypeAlias = tuple[Predicate | None, Window, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _GroupingNeed:
-    """What the rules of a grouping keep: its widest window in ms, the number of its multisets, and the rows of a
-    transaction, one for each role of an entity."""
+    """What the rules of a grouping keep: its widest window in ms, the number of its multisets, the rows of a transaction,
+    one for each role of an entity, and the reach in ms of each rule with sums, once for each of its aggregates."""
 
     widest_ms: int
     multisets: int
     roles: int
+    sum_reaches_ms: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +160,7 @@ class _Users:
     def __init__(self) -> None:
         self._roles = 1
         self.reaches_ms: Counter[int] = Counter()
+        self._sum_reaches_ms: Counter[int] = Counter()
         self._multisets: Counter[_Multiset] = Counter()
         self._need: _GroupingNeed | None = None
 
@@ -161,14 +168,17 @@ class _Users:
         """Add a rule, or remove it with a `count` of -1."""
         self._need = None
         self._roles = rule.roles
-        _count(self.reaches_ms, rule.reach_ms, count)
+        _count(self.reaches_ms, rule.retained_ms, count)
+        if rule.window.is_long:
+            _count(self._sum_reaches_ms, rule.whole_window.reach_ms, count * (1 if rule.baseline is None else 2))
         for each in rule.aggregates:
             if aggregate_of(each).is_distinct:
                 _count(self._multisets, (each.filter, each.window, each.unique), count)
 
     def need(self) -> _GroupingNeed:
         if self._need is None:
-            self._need = _GroupingNeed(max(self.reaches_ms), len(self._multisets), self._roles)
+            sum_reaches_ms = tuple(self._sum_reaches_ms.elements())
+            self._need = _GroupingNeed(max(self.reaches_ms), len(self._multisets), self._roles, sum_reaches_ms)
         return self._need
 
 
@@ -202,12 +212,16 @@ def over_budget(rule: Rule, load: StateLoad, traffic: ObservedTraffic, budget_by
 
 
 def _bytes_of(need: _GroupingNeed | None, traffic: ObservedTraffic) -> int:
-    return 0 if need is None else need.roles * estimate_state_bytes(need.widest_ms, traffic, need.multisets)
+    if need is None:
+        return 0
+    sums = sum(traffic.rows_kept(reach_ms) for reach_ms in need.sum_reaches_ms)
+    rows_bytes = estimate_state_bytes(need.widest_ms, traffic, need.multisets)
+    return need.roles * (rows_bytes + sums * BYTES_PER_SUM)
 
 
 def _shareable(rule: Rule, need: _GroupingNeed | None) -> str:
     """Name what the rule could share with rules in force to need less."""
-    only_multiset = need is not None and need.widest_ms >= rule.reach_ms
+    only_multiset = need is not None and need.widest_ms >= rule.retained_ms
     return "the window, filter and fields of a COUNT_DISTINCT rule" if only_multiset else "a grouping"
 
 

@@ -41,6 +41,8 @@ _BASELINE_NS: Final = 40
 _PREVIOUS_NS: Final = 450
 """The search of the previous payment among the rows of a filter and a window."""
 _PREVIOUS_FIELD_NS: Final = 40
+_SERIES_NS: Final = 40
+"""The totals of a series, which no other rule shares, at the price of those of a filter."""
 _OWN_LIMIT_NS: Final = 80
 """The limit of each row in the form in which the kernel compares with it, for a limit that is an expression."""
 
@@ -157,6 +159,8 @@ def _parts_of_row(rule: Rule) -> Iterator[tuple[_Part, int]]:
     """`_shared_parts` for one row."""
     fields = rule.grouping
     yield ("grouping", fields), GROUPING_NS
+    if rule.window.is_long:
+        yield ("series", fields, rule.rule_id), _SERIES_NS
     if rule.selection is not None:
         yield ("condition", fields, rule.selection), _expression_ns(rule.selection)
     if rule.previous_fields:
@@ -166,7 +170,7 @@ def _parts_of_row(rule: Rule) -> Iterator[tuple[_Part, int]]:
     for each in rule.aggregates:
         yield from _aggregate_parts(fields, each)
     if rule.baseline is not None:
-        reach = Window(rule.own_reach_ms)
+        reach = rule.whole_window
         yield ("window", fields, reach), _window_ns(reach)
         yield from _source_parts(fields, rule.baseline, reach)
 

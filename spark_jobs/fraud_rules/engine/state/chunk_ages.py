@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -33,15 +34,36 @@ from fraud_rules.engine.state.chunks import (
     unpack_all_marks,
 )
 from fraud_rules.engine.state.grouping_state import Marks
+from fraud_rules.engine.state.series_sums import NO_SUMS, U_TIME, Folded, StepSums, SumPolicy
 from fraud_rules.engine.state.spent import Horizon, find_spent
 from fraud_rules.engine.statelog import StateLog
-from fraud_rules.engine.window.layout import M_RULE
+from fraud_rules.engine.window.layout import M_RULE, NONE
 from fraud_rules.model.transaction import Column, TransactionBatch
 
 __all__ = ["MERGE_WIDTH", "ChunkAges", "age_chunks"]
 
 MERGE_WIDTH = 16
 """The number of chunks of one level that become one chunk of the next level."""
+
+
+_NO_POLICIES: Final[Mapping[int, SumPolicy]] = {}
+
+
+class _Keeping(NamedTuple):
+    """What a merge keeps, by the id of the grouping state: horizons, policies of sums, and the rules of marks."""
+
+    horizons: Mapping[int, Horizon]
+    rules: MarkRules
+    policies: Mapping[int, SumPolicy]
+
+    def fold(self, state_id: int, rows: TransactionBatch, parts: Sequence[ChunkPart]) -> Folded:
+        """The rows and the sums that stay of a grouping state, whose parts have these rows."""
+        policy, bound_ms = self.policies.get(state_id), self.horizons[state_id].bound_ms
+        if policy is None:
+            return Folded(rows_from(rows, bound_ms), NO_SUMS, NONE)
+        sums = [StepSums.unpack(part.sums) for part in parts if part.sums is not None]
+        folded = policy.fold(rows_from(rows, policy.oldest_ms), bound_ms, sums)
+        return folded._replace(end=max([folded.end, *(part.folded_end for part in parts)]))
 
 
 class ChunkAges:
@@ -86,12 +108,18 @@ class ChunkAges:
 
 
 def age_chunks(
-    log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[int, Horizon], rules: MarkRules, key_group: int
+    log: StateLog,
+    chunks: Sequence[ChunkInfo],
+    horizons: Mapping[int, Horizon],
+    rules: MarkRules,
+    key_group: int,
+    policies: Mapping[int, SumPolicy] = _NO_POLICIES,
 ) -> list[ChunkInfo]:
-    """Delete the chunks without live rows and marks, then merge some of the others. Returns the new list of chunks.
+    """Delete the chunks without live rows, marks and sums, then merge some of the others. Returns the new list of
+    chunks.
 
-    `horizons` has the horizon of each grouping state by its id. A removed grouping state has no horizon. Its rows and
-    marks are not live.
+    `horizons` has the horizon of each grouping state by its id, and `policies` those of states with sums. A removed
+    grouping state has no horizon. Its rows, marks and sums are not live.
     """
     bounds_ms = {state_id: horizon.bound_ms for state_id, horizon in horizons.items()}
     kept: list[ChunkInfo] = []
@@ -99,13 +127,27 @@ def age_chunks(
     for info in chunks:
         if _has_live_rows(info, bounds_ms):
             kept.append(info)
-        elif info.marks_are_spent(horizons):
+            continue
+        counts = _counts_in_sums(info, policies)
+        if not counts and info.marks_are_spent(horizons):
             log.delete_chunk(info.name)
-        else:
-            kept.append(info)
-            if stale is None and info.newest_ms:
-                stale = info
-    return _merge_aged(log, kept, stale, horizons, rules, key_group)
+            continue
+        kept.append(info)
+        if stale is None and info.newest_ms and (not counts or _may_fold(info, policies)):
+            stale = info
+    return _merge_aged(log, kept, stale, _Keeping(horizons, rules, policies), key_group)
+
+
+def _counts_in_sums(info: ChunkInfo, policies: Mapping[int, SumPolicy]) -> bool:
+    """Whether a row or a sum of the chunk still counts in a series."""
+    newest = (*info.newest_ms.items(), *info.sums_ms.items())
+    return any(time_ms >= policies[state_id].oldest_ms for state_id, time_ms in newest if state_id in policies)
+
+
+def _may_fold(info: ChunkInfo, policies: Mapping[int, SumPolicy]) -> bool:
+    """Whether all rows of the chunk become parts of sums or are dropped."""
+    concerned = [policies[state_id] for state_id in info.newest_ms if state_id in policies]
+    return all(each.sources is not None and info.appended_ms < each.settled_ms for each in concerned)
 
 
 def _has_live_rows(info: ChunkInfo, bounds_ms: Mapping[int, int]) -> bool:
@@ -117,21 +159,21 @@ def _merge_aged(
     log: StateLog,
     chunks: list[ChunkInfo],
     stale: ChunkInfo | None,
-    horizons: Mapping[int, Horizon],
-    rules: MarkRules,
+    keeping: _Keeping,
     key_group: int,
 ) -> list[ChunkInfo]:
     """Merge the oldest chunks of the lowest level that has twice MERGE_WIDTH chunks. Returns the new list of chunks.
 
     A call merges on one level only, so that the merges of several levels do not fall on the same batch. Without such a
-    level, it removes the rows of the chunk `stale`: all of them have expired, but its marks are still needed.
+    level, it removes the rows of the chunk `stale`: all of them have expired, but its marks or sums of its rows are
+    still needed.
     """
     counts = Counter([info.level for info in chunks])
     for level in sorted(counts):
         if counts[level] >= _merged_from(level, key_group):
             run = [info for info in chunks if info.level == level]
-            return _promote(log, chunks, _mergeable(run), horizons, rules)
-    return chunks if stale is None else _replace(log, chunks, [stale], stale.level, horizons, rules)
+            return _promote(log, chunks, _mergeable(run), keeping)
+    return chunks if stale is None else _replace(log, chunks, [stale], stale.level, keeping)
 
 
 def _merged_from(level: int, key_group: int) -> int:
@@ -153,17 +195,11 @@ def _mergeable(run: Sequence[ChunkInfo]) -> Sequence[ChunkInfo]:
     return run[:MERGE_WIDTH]
 
 
-def _promote(
-    log: StateLog,
-    chunks: list[ChunkInfo],
-    run: Sequence[ChunkInfo],
-    horizons: Mapping[int, Horizon],
-    rules: MarkRules,
-) -> list[ChunkInfo]:
+def _promote(log: StateLog, chunks: list[ChunkInfo], run: Sequence[ChunkInfo], keeping: _Keeping) -> list[ChunkInfo]:
     """Replace the oldest chunks of a level by one chunk of the next level. A single large chunk keeps its content."""
     level = run[0].level + 1
     if len(run) > 1:
-        return _replace(log, chunks, run, level, horizons, rules)
+        return _replace(log, chunks, run, level, keeping)
     chunks[chunks.index(run[0])] = msgspec.structs.replace(run[0], level=level)
     return chunks
 
@@ -173,13 +209,12 @@ def _replace(
     chunks: list[ChunkInfo],
     run: Sequence[ChunkInfo],
     level: int,
-    horizons: Mapping[int, Horizon],
-    rules: MarkRules,
+    keeping: _Keeping,
 ) -> list[ChunkInfo]:
     """Replace consecutive chunks by their merged content, if any is live."""
     first = chunks.index(run[0])
     has_older_marks = any(info.has_marks for info in chunks[:first])
-    merged = _merge(log, run, level, horizons, rules, has_older_marks=has_older_marks)
+    merged = _merge(log, run, level, keeping, has_older_marks=has_older_marks)
     chunks[first : first + len(run)] = [merged] if merged else []
     return chunks
 
@@ -188,23 +223,25 @@ def _merge(
     log: StateLog,
     run: Sequence[ChunkInfo],
     level: int,
-    horizons: Mapping[int, Horizon],
-    rules: MarkRules,
+    keeping: _Keeping,
     *,
     has_older_marks: bool,
 ) -> ChunkInfo | None:
-    """Merge consecutive chunks into one chunk with the number of the first. Returns None if no row and no mark is
-    live."""
+    """Merge consecutive chunks into one chunk with the number of the first. Returns None if no row, no mark and no sum
+    is live."""
+    horizons, rules = keeping.horizons, keeping.rules
     parts = [part for info in run for part in decode_parts(log.chunk(info.name))]
     for info in run:
         log.delete_chunk(info.name)
     merged: list[ChunkPart] = []
     newest: dict[int, int] = {}
     marks_by_state: dict[int, list[Marks]] = {}
+    sums_ms: dict[int, int] = {}
+    appended_ms = NONE
     for state_id in sorted(horizons):
         of_state = [part for part in parts if part.state_id == state_id]
         all_rows = TransactionBatch.unpack_all([part.rows for part in of_state])
-        rows = rows_from(all_rows, horizons[state_id].bound_ms)
+        rows, sums, folded_end = keeping.fold(state_id, all_rows, of_state)
         marks = _merged_marks([part.marks for part in of_state if part.marks is not None], rules.kept)
         if marks is not None:
             marks = _drop_spent(marks, horizons[state_id], rules, has_older_marks=has_older_marks)
@@ -212,11 +249,16 @@ def _merge(
             marks_by_state[state_id] = [marks]
         if len(rows):
             newest[state_id] = newest_ms(rows)
-        if len(rows) or marks is not None:
-            merged.append(ChunkPart(state_id, rows.pack(), None if marks is None else pack_marks(marks)))
+            appended_ms = max(appended_ms, int(rows.append_ms.max()))
+        if len(sums):
+            sums_ms[state_id] = int(sums.numbers[:, U_TIME].max())
+        if len(rows) or marks is not None or len(sums):
+            packed = None if marks is None else pack_marks(marks), sums.pack() if len(sums) else None
+            merged.append(ChunkPart(state_id, rows.pack(), *packed, folded_end))
     if not merged:
         return None
-    return put_chunk(log, run[0].number, level, merged, newest, marks_ms_of(marks_by_state, rules))
+    marks_ms = marks_ms_of(marks_by_state, rules)
+    return put_chunk(log, run[0].number, level, merged, newest, marks_ms, sums_ms, appended_ms)
 
 
 def _drop_spent(marks: Marks, horizon: Horizon, rules: MarkRules, *, has_older_marks: bool) -> Marks | None:

@@ -11,7 +11,7 @@ import numpy as np
 from fraud_rules.engine.state.grouping_state import Marks
 from fraud_rules.engine.state.spent import Horizon
 from fraud_rules.engine.statelog import StateLog, chunk_name
-from fraud_rules.engine.window.layout import M_LAST_TIME, M_RESET_TIME, M_RULE, M_WIDTH
+from fraud_rules.engine.window.layout import M_LAST_TIME, M_RESET_TIME, M_RULE, M_WIDTH, NONE
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import TransactionBatch
 
@@ -20,12 +20,14 @@ MAX_CHUNK_BYTES = 4_194_304
 
 
 class ChunkPart(msgspec.Struct, array_like=True, gc=False):
-    """A chunk's content for one grouping state: its packed rows and marks. The `offset` of a row is its arrival
-    number."""
+    """A chunk's content for one grouping state: its packed rows, marks and sums. The `offset` of a row is its arrival
+    number. `folded_end` is the arrival number after the last row in the sums."""
 
     state_id: int
     rows: bytes
     marks: bytes | None
+    sums: bytes | None = None
+    folded_end: int = NONE
 
 
 class ChunkInfo(msgspec.Struct, array_like=True):
@@ -34,7 +36,8 @@ class ChunkInfo(msgspec.Struct, array_like=True):
     `name`: see `statelog`. `newest_ms` is the newest event time of the rows, by the id of the grouping state.
     `marks_ms` holds, by the same id, the event times of the newest alert and of the newest reset in the marks. It is
     None if time alone does not decide when all marks are spent. `added_at` is the log's version that added a prepared
-    chunk, None for any other chunk.
+    chunk, None for any other chunk. `sums_ms` is the newest event time in the sums, by the same id, and `appended_ms`
+    the newest append time of the rows.
     """
 
     name: str
@@ -44,6 +47,8 @@ class ChunkInfo(msgspec.Struct, array_like=True):
     has_marks: bool
     marks_ms: dict[int, tuple[int, int]] | None = None
     added_at: int | None = None
+    sums_ms: dict[int, int] = {}
+    appended_ms: int = NONE
 
     @property
     def number(self) -> int:
@@ -120,13 +125,15 @@ def put_chunk(
     parts: Sequence[ChunkPart],
     newest: dict[int, int],
     marks_ms: dict[int, tuple[int, int]] | None,
+    sums_ms: dict[int, int] | None = None,
+    appended_ms: int = NONE,
 ) -> ChunkInfo:
-    """Add a chunk of these parts to the log. `newest` and `marks_ms`: see `ChunkInfo`."""
+    """Add a chunk of these parts to the log. `ChunkInfo` describes the other parameters."""
     blob = encode_parts(parts)
     name = chunk_name(number, blob)
     log.put_chunk(name, blob)
     has_marks = any(part.marks is not None for part in parts)
-    return ChunkInfo(name, level, len(blob), newest, has_marks, marks_ms)
+    return ChunkInfo(name, level, len(blob), newest, has_marks, marks_ms, None, sums_ms or {}, appended_ms)
 
 
 def marks_ms_of(marks: Mapping[int, Sequence[Marks]], rules: MarkRules) -> dict[int, tuple[int, int]] | None:

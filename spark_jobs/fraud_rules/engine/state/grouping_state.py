@@ -7,10 +7,12 @@ expired rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +30,7 @@ from fraud_rules.engine.state.plans import PLANS, shared_measures
 from fraud_rules.engine.state.previous_payments import ColumnsOf, PreviousColumns, PreviousPayments
 from fraud_rules.engine.state.row_limits import row_limits
 from fraud_rules.engine.state.rule_sample import NOT_TIMED, RuleSample
+from fraud_rules.engine.state.series_sums import NO_SUMS, U_TIME, SeriesHead, StepSums, sums_of_columns
 from fraud_rules.engine.state.spent import Horizon, find_spent
 from fraud_rules.engine.state.strings import StringTable
 from fraud_rules.engine.state.view import View
@@ -38,6 +41,7 @@ from fraud_rules.engine.window.bundles import Arrivals, Ints, ResultArrays
 from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE
 from fraud_rules.engine.window.kernel import advance
 from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, storing_plan
+from fraud_rules.engine.window.series import step_sums
 from fraud_rules.model.expressions.expression import Columns, Expression
 from fraud_rules.model.output import MarkUpdate
 from fraud_rules.model.ruleset import GroupingInForce
@@ -133,14 +137,14 @@ class GroupingState:
         generation = state.header[at.H_GENERATION]
         state.header[:] = 0
         state.header[at.H_GENERATION] = generation
-        state.header[[at.H_WATERMARK, at.H_BOUND, at.H_FIRST]] = at.NONE
+        state.header[[at.H_WATERMARK, at.H_BOUND, at.H_FIRST, at.H_SETTLED]] = at.NONE
         state._strings.clear()
         state._view.clear(shared_measures(measures), 0, 0, 0)
         return state
 
     @property
     def retained_rows(self) -> int:
-        """The number of retained rows, including expired rows before their clean-up."""
+        """The number of retained rows, including expired rows before their clean-up, without sums."""
         return int(self.header[at.H_EVENTS])
 
     @property
@@ -176,10 +180,89 @@ class GroupingState:
         self._refresh()
         return self._view.measures
 
+    @property
+    def oldest_ms(self) -> int:
+        """The event time before which no row counts any more."""
+        self._refresh()
+        return int(step_sums.oldest(self._view.state))
+
+    @property
+    def series(self) -> list[SeriesHead]:
+        """The series of long windows that have begun and are not over."""
+        self._refresh()
+        rows = zip(self._view.measures.series, self._view.state.series.tolist(), strict=True)
+        return [
+            SeriesHead(
+                version,
+                row[at.Q_BEGAN],
+                row[at.Q_BOUND],
+                row[at.Q_SINCE],
+                bool(row[at.Q_IS_WARM]),
+                row[at.Q_ENDED],
+                row[at.Q_HISTORY],
+            )
+            for version, row in rows
+            if row[at.Q_BEGUN]
+        ]
+
+    def set_series(self, series: Sequence[SeriesHead]) -> None:
+        """Replace the numbers of all series. The state has measures of these series, or does not need them."""
+        self._refresh()
+        rows, known = self._view.state.series, self._view.measures.series
+        rows[:] = 0
+        for each in series:
+            if each.version in known:
+                rows[known.index(each.version)] = _series_row(each)
+
+    def begin_series_of(self, others: Iterable[SeriesHead]) -> None:
+        """Begin the series that have begun in another epoch of the grouping, and raise B to that of the others."""
+        known = {each.version: each for each in self.series}
+        for each in others:
+            mine = known.get(each.version)
+            if mine is None:
+                known[each.version] = msgspec.structs.replace(each, since_ms=at.NONE, is_warm=False)
+            else:
+                mine.bound_ms = max(mine.bound_ms, each.bound_ms)
+        self.set_series(list(known.values()))
+
+    def end_series(self, in_force: AbstractSet[int | None], now_ms: int, grace_ms: int) -> None:
+        """Remember since when series are not in force, and remove those that ended `grace_ms` ago."""
+        if self.measures.series:
+            kept = self.series
+            for each in kept:
+                if each.version in in_force:
+                    each.ended_ms = at.NONE
+                elif each.ended_ms == at.NONE:
+                    each.ended_ms = now_ms
+            self.set_series([each for each in kept if each.ended_ms == at.NONE or now_ms < each.ended_ms + grace_ms])
+
+    def settle(self, append_ms: int) -> None:
+        """Let rows that were appended before this time become parts of sums."""
+        self.header[at.H_SETTLED] = append_ms
+
+    def sums(self) -> StepSums:
+        """The sums that still count, of all rows that may become parts of sums."""
+        self._refresh()
+        view = self._view
+        if not view.measures.series:
+            return NO_SUMS
+        step_sums.fold_all(view.state, view.measure_arrays)
+        n = int(step_sums.count_sums(view.state))
+        slots, times = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        totals = np.empty((n, len(view.measures.totals)), dtype=np.int64)
+        leaves = np.empty((n, len(view.measures.trees)), dtype=np.int64)
+        step_sums.read_sums(view.state, slots, times, totals, leaves)
+        return sums_of_columns(view.measures, times, totals, leaves, self._keys_of(slots))
+
     def plan(self, versions: Sequence[GroupingInForce]) -> GroupingPlan:
         """The plan of versions of the grouping. It reuses the state's measures if they suffice."""
         self._refresh()
         return PLANS.plan(versions, self._schema, self._view.measures)
+
+    def prepare(self, plan: GroupingPlan) -> None:
+        """Rebuild the arrays if the plan needs other measures."""
+        self._refresh()
+        self._prepare_for(plan)
 
     def accept(
         self,
@@ -202,8 +285,7 @@ class GroupingState:
         if the caller has them. `columns_of` returns the columns of the batch, and those of look-ups; without it, the
         rules name no list or map.
         """
-        self._refresh()
-        self._prepare_for(plan)
+        self.prepare(plan)
         if masks is None:
             masks = predicate_masks(plan, batch.columns, len(batch))
         columns_of, previous = columns_of or partial(_columns_of, batch), None
@@ -331,6 +413,7 @@ class GroupingState:
     def _pack(self) -> bool:
         """Move the ranges of the pool together, if this frees at least an eighth of it. Returns whether it does."""
         state = self._view.state
+        step_sums.fold_all(state, self._view.measure_arrays)
         order = np.argsort(state.slots[: self.header[at.H_SLOTS], at.S_BASE])
         if 8 * int(key_rows.packed_end(state, order)) >= 7 * int(self.header[at.H_POOL]):
             return False
@@ -346,11 +429,14 @@ class GroupingState:
             marked[marks[~find_spent(marks, horizon), at.M_SLOT]] = True
             if 2 * int(key_rows.count_idle_slots(self._view.state, marked)) > slots:
                 return True
-        return int(self.header[at.H_POOL]) > 8 * self.retained_rows + _SCATTERED_ABOVE
+        rows = self.retained_rows
+        if self._view.measures.series:
+            rows = int(self._view.state.slots[:slots, at.S_TAIL].sum())
+        return int(self.header[at.H_POOL]) > 8 * rows + _SCATTERED_ABOVE
 
     def rows(self) -> TransactionBatch:
-        """The retained rows that still count, in arrival order. Their partitions and offsets are 0, because the state
-        does not store these."""
+        """The rows that still count, without those in sums, in arrival order. Their partitions and offsets are 0,
+        because the state does not store these."""
         self._refresh()
         return self._batch_of(self._view.state.events[: self.retained_rows][self._live_mask()])
 
@@ -380,18 +466,29 @@ class GroupingState:
         return self._with_keys(self._view.state.marks[np.flatnonzero(found)])
 
     def _with_keys(self, rows: Ints) -> Marks:
-        keys = self._view.state.slots[rows[:, at.M_SLOT], self._view.measure_arrays.key_at :]
-        return Marks(rows, tuple(self._column(i, keys[:, k], None) for k, i in enumerate(self._key_fields)))
+        return Marks(rows, self._keys_of(rows[:, at.M_SLOT]))
+
+    def _keys_of(self, slots: Ints) -> tuple[Column, ...]:
+        """The grouping keys of slots: one Column for each grouping field."""
+        keys = self._view.state.slots[slots, self._view.measure_arrays.key_at :]
+        return tuple(self._column(i, keys[:, k], None) for k, i in enumerate(self._key_fields))
 
     def load(
-        self, batch: TransactionBatch, numbers: Ints, marks: Sequence[Marks], measures: Measures | None = None
+        self,
+        batch: TransactionBatch,
+        numbers: Ints,
+        marks: Sequence[Marks],
+        measures: Measures | None = None,
+        sums: StepSums = NO_SUMS,
+        series: Sequence[SeriesHead] | None = None,
     ) -> None:
-        """Replace the state's content with rows in arrival order, their arrival numbers, and marks. Of several marks of
-        a rule and key, the last one counts. `measures` replace those of the state."""
+        """Replace the state's content with rows in arrival order, their arrival numbers, marks, and sums. Of several
+        marks of a rule and key, the last one counts. `measures` and `series` replace those of the state."""
         self._strings.clear()
         rows = self._rows_of(batch)
         rows[:, at.E_SEQ] = numbers
-        self._rebuild(rows, marks, self._view.measures if measures is None else measures)
+        measures = self._view.measures if measures is None else measures
+        self._rebuild(rows, marks, measures, sums, self.series if series is None else series)
 
     def append(self, batch: TransactionBatch, numbers: Ints, marks: Sequence[Marks]) -> bool:
         """Add rows that another view of this state has accepted, and replace marks, without an evaluation.
@@ -474,9 +571,12 @@ class GroupingState:
         self._view.refresh(self._decode_measures)
 
     def _live_mask(self) -> NDArray[np.bool_]:
-        live: NDArray[np.bool_] = (
-            self._view.state.events[: self.retained_rows, self._time_column] >= self.header[at.H_BOUND]
-        )
+        events = self._view.state.events[: self.retained_rows]
+        times_ms = events[:, self._time_column]
+        live: NDArray[np.bool_] = times_ms >= self.header[at.H_BOUND]
+        if self._view.measures.series:
+            oldest_ms = step_sums.oldest(self._view.state)
+            live |= (events[:, at.E_APPEND] >= self.header[at.H_SETTLED]) & (times_ms >= oldest_ms)
         return live
 
     def _rows_of(self, batch: TransactionBatch, events: Ints | None = None) -> Ints:
@@ -522,25 +622,37 @@ class GroupingState:
         self._plan = plan
 
     def _rebuild_with(self, marks: Marks, measures: Measures) -> None:
-        batch, numbers = self.rows(), self.arrival_numbers()
+        sums, batch, numbers = self.sums(), self.rows(), self.arrival_numbers()
         self._strings.clear()
         rows = self._rows_of(batch)
         rows[:, at.E_SEQ] = numbers
-        self._rebuild(rows, (marks,), measures)
+        self._rebuild(rows, (marks,), measures, sums, self.series)
 
-    def _rebuild(self, rows: Ints, marks: Sequence[Marks], measures: Measures) -> None:
-        """Rebuild all arrays from the rows (in the layout of `events`, in arrival order) and the marks."""
+    def _rebuild(
+        self,
+        rows: Ints,
+        marks: Sequence[Marks],
+        measures: Measures,
+        sums: StepSums,
+        series: Sequence[SeriesHead],
+    ) -> None:
+        """Rebuild all arrays from the rows (in the layout of `events`, in arrival order), the marks, the sums, and the
+        numbers of the series."""
         n, n_marks, header, view = len(rows), sum(len(each.rows) for each in marks), self.header, self._view
         view.clear(shared_measures(measures), n + (n >> 3), n + n_marks, 2 * n_marks)
+        self.set_series(series)
         for each in marks:
             self._load_marks(each)
         rows[:, at.E_SLOT] = self._slots_for(rows)
         view.state.events[:n] = rows
         header[at.H_EVENTS] = n
         view.state.passes[:n] = filter_masks(measures, self._batch_of(rows).columns, n)
-        counts = np.bincount(rows[:, at.E_SLOT], minlength=int(header[at.H_SLOTS]))
+        sum_slots = self._slots_of_sums(sums)
+        slots = int(header[at.H_SLOTS])
+        counts = np.bincount(rows[:, at.E_SLOT], minlength=slots) + np.bincount(sum_slots, minlength=slots)
         needed = int(key_rows.assign_ranges(view.state, counts))
         view.open_pool(needed + (needed >> 3))
+        self._append_sums(sums, sum_slots)
         key_rows.insert_all(view.state, view.measure_arrays, np.argsort(rows[:, self._time_column], kind="stable"))
         resets.recount_revived(view.state)
 
@@ -549,10 +661,35 @@ class GroupingState:
 
     def _slots_of_keys(self, marks: Marks) -> Ints:
         """The slot of each mark's key. A new key gets a new slot."""
-        key_only = np.zeros((len(marks.rows), self._row_width), dtype=np.int64)
-        for position, column in zip(self._key_columns, marks.keys, strict=True):
+        return self._slots_for(self._rows_of_keys(marks.keys, len(marks.rows)))
+
+    def _rows_of_keys(self, keys: Sequence[Column], n: int) -> Ints:
+        """n rows in the layout of `events` that have only a key."""
+        key_only = np.zeros((n, self._row_width), dtype=np.int64)
+        for position, column in zip(self._key_columns, keys, strict=True):
             key_only[:, position] = self._codes(column)
-        return self._slots_for(key_only)
+        return key_only
+
+    def _slots_of_sums(self, sums: StepSums) -> Ints:
+        """The slot of each sum's key. A new key gets a new slot."""
+        if not len(sums):
+            return np.empty(0, dtype=np.int64)
+        keys = np.stack([self._codes(column) for column in sums.keys] or [np.zeros(len(sums), dtype=np.int64)], axis=1)
+        _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        while self.header[at.H_SLOTS] + len(first) > len(self._view.state.slots):
+            self._view.grow(at.NEED_SLOTS)
+        rows = self._rows_of_keys([column.take(first) for column in sums.keys], len(first))
+        return self._slots_for(rows)[inverse.reshape(-1)]
+
+    def _append_sums(self, sums: StepSums, slots: Ints) -> None:
+        """Put the sums into the empty ranges of these slots, in order of time."""
+        if len(sums):
+            view, times = self._view, np.ascontiguousarray(sums.numbers[:, U_TIME])
+            totals, leaves = sums.columns_of(view.measures)
+            order = np.argsort(times, kind="stable")
+            step_sums.append_sums(view.state, order, slots, times, totals, leaves)
+            if len(view.measures.trees):
+                key_rows.refresh_blocks(view.state)
 
     def _slots_for(self, rows: Ints) -> Ints:
         """The slot of each row's grouping key. A new key gets a new slot."""
@@ -566,6 +703,15 @@ def _columns_of(
 ) -> Columns:
     """The columns of some rows without look-ups, as `ColumnsOf`."""
     return {**batch.columns_between(start, end), **more}
+
+
+def _series_row(head: SeriesHead) -> list[int]:
+    """The row of Q_* of a series that has begun."""
+    row = [0] * at.Q_WIDTH
+    row[at.Q_BEGUN], row[at.Q_BEGAN], row[at.Q_BOUND] = 1, head.began_ms, head.bound_ms
+    row[at.Q_SINCE], row[at.Q_IS_WARM], row[at.Q_ENDED] = head.since_ms, int(head.is_warm), head.ended_ms
+    row[at.Q_HISTORY] = head.history_ms
+    return row
 
 
 def _decode_measures(text: bytes, schema: TransactionSchema) -> Measures:

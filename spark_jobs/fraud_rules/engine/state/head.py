@@ -9,6 +9,7 @@ from itertools import pairwise
 import msgspec
 
 from fraud_rules.engine.state.chunks import ChunkInfo
+from fraud_rules.engine.state.series_sums import SeriesHead
 from fraud_rules.engine.statelog import EMPTY_LOG, StateVersion
 from fraud_rules.engine.window import layout as at
 from fraud_rules.model.ruleset import Grouping
@@ -21,7 +22,7 @@ class GroupingStateHead(msgspec.Struct, array_like=True):
     """The head's entry of a grouping state: its grouping and epoch, and the numbers that its rows do not determine.
 
     `bound_ms` is the retention bound, `first_ms` is the event time of the first transaction accepted, and `next_number`
-    is the arrival number of the next one.
+    is the arrival number of the next one. `series` has the series of long windows.
     """
 
     id: int
@@ -33,6 +34,12 @@ class GroupingStateHead(msgspec.Struct, array_like=True):
     bound_ms: int = at.NONE
     first_ms: int = at.NONE
     next_number: int = 0
+    series: list[SeriesHead] = []
+
+    @property
+    def oldest_ms(self) -> int:
+        """The event time before which no row counts any more."""
+        return min([self.bound_ms, *(max(each.bound_ms, each.began_ms) for each in self.series)])
 
 
 class Head(msgspec.Struct, array_like=True):

@@ -9,7 +9,7 @@ A batch that changes nothing leaves the log as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,17 +30,20 @@ from fraud_rules.engine.state.chunks import (
 from fraud_rules.engine.state.grouping_state import GroupingState, Marks
 from fraud_rules.engine.state.head import GroupingStateHead, Head, decode_head, encode_head
 from fraud_rules.engine.state.refresh import MeasuresOf, ViewStates, no_measures, refresh_view
+from fraud_rules.engine.state.series_sums import U_TIME, StepSums, SumPolicy, pieces_of, sources_of
 from fraud_rules.engine.state.spent import Horizon
 from fraud_rules.engine.state.store import KeyGroupView, KnownHead
 from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.engine.window import layout as at
-from fraud_rules.model.ruleset import Grouping
+from fraud_rules.model.ruleset import Grouping, RuleInForce
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
 NUMBERS = [at.H_WATERMARK, at.H_BOUND, at.H_FIRST, at.H_SEQ]
 """The numbers of a header that the rows do not determine."""
+
+LongRulesOf = Callable[[Grouping], Sequence[RuleInForce]]
 
 _LEAST_ROW_BYTES = 36
 _MARKS_PER_PART = 16_384
@@ -50,15 +53,18 @@ costs a small batch time."""
 
 
 class _RecordedPart(NamedTuple):
-    """A part of this batch's chunks. `newest_ms` is None without rows, `marks` is None without marks."""
+    """A part of this batch's chunks. `newest_ms` is None without rows, `marks` without marks, `sums_ms` without
+    sums."""
 
     part: ChunkPart
     newest_ms: int | None
     marks: Marks | None
+    appended_ms: int = at.NONE
+    sums_ms: int | None = None
 
     @property
     def size_bytes(self) -> int:
-        return len(self.part.rows) + len(self.part.marks or b"")
+        return len(self.part.rows) + len(self.part.marks or b"") + len(self.part.sums or b"")
 
 
 class PreparedChunk(NamedTuple):
@@ -144,15 +150,24 @@ class Journal:
         pieces = list(pack_rows(rows))
         if marks is not None and len(pieces) == 1 and len(rows) + len(marks.rows) <= _ROWS_PER_SMALL_PART:
             part = ChunkPart(state_head.id, pieces[0].packed, pack_marks(marks))
-            self._parts.append(_RecordedPart(part, pieces[0].newest_ms, marks))
+            self._parts.append(_RecordedPart(part, pieces[0].newest_ms, marks, pieces[0].appended_ms))
             return
         for piece in pieces:
-            self._parts.append(_RecordedPart(ChunkPart(state_head.id, piece.packed, None), piece.newest_ms, None))
+            part = ChunkPart(state_head.id, piece.packed, None)
+            self._parts.append(_RecordedPart(part, piece.newest_ms, None, piece.appended_ms))
         if marks is not None:
             empty = rows.take(np.arange(0)).pack()
             for portion, packed in _pack_portions(marks):
                 part = ChunkPart(state_head.id, empty, packed)
                 self._parts.append(_RecordedPart(part, None, portion))
+
+    def record_sums(self, state_head: GroupingStateHead, sums: StepSums) -> None:
+        """Record the sums of a grouping state without chunks."""
+        empty = TransactionBatch.concat([]).pack()
+        for piece in pieces_of(sums):
+            part = ChunkPart(state_head.id, empty, None, piece.pack())
+            newest_ms = int(piece.numbers[:, U_TIME].max())
+            self._parts.append(_RecordedPart(part, None, None, sums_ms=newest_ms))
 
     def record_prepared(self, chunk: PreparedChunk) -> None:
         """Record the rows of a prepared chunk. They precede the other rows of the batch."""
@@ -163,23 +178,28 @@ class Journal:
         self._log.delete_chunk(chunk.name)
         self._discards = True
 
-    def commit(self, rules: frozenset[int]) -> None:
+    def commit(self, rules: frozenset[int], long_rules: LongRulesOf, settled_ms: int) -> None:
         """Add the batch's chunks to the state log, delete and merge old chunks, replace the head, and mark the view as
         valid.
 
-        `rules` are the incarnations of the rules whose marks are kept.
+        `rules` are the incarnations of the rules whose marks are kept. `long_rules` returns the rules with long windows
+        of a grouping. Rows that were appended before `settled_ms` may become parts of sums.
         """
         head = self.head
         horizons: dict[int, Horizon] = {}
+        policies: dict[int, SumPolicy] = {}
         for state_head in head.states:
             state = self.open(state_head)
             numbers = state.header[NUMBERS].tolist()
             state_head.watermark_ms, state_head.bound_ms, state_head.first_ms, state_head.next_number = numbers
             horizons[state_head.id] = state.horizon
+            state_head.series = state.series
+            if state_head.series:
+                policies[state_head.id] = _policy(state_head, long_rules(state_head.fields), settled_ms)
         mark_rules = self._mark_rules(rules)
         ages = self._ages
-        if ages is None or ages.are_due(horizons, self._key_group):
-            head.chunks = age_chunks(self._log, head.chunks, horizons, mark_rules, self._key_group)
+        if ages is None or policies or ages.are_due(horizons, self._key_group):
+            head.chunks = age_chunks(self._log, head.chunks, horizons, mark_rules, self._key_group, policies)
             ages = ChunkAges(head.chunks, horizons)
         encoded = self._encoded
         if self._parts or self._discards or encode_head(head) != encoded:
@@ -202,14 +222,19 @@ class Journal:
     def _put_chunk(self, parts: Sequence[_RecordedPart], mark_rules: MarkRules) -> ChunkInfo:
         newest: dict[int, int] = {}
         marks: dict[int, list[Marks]] = {}
+        sums_ms: dict[int, int] = {}
         for each in parts:
             state_id = each.part.state_id
+            if each.sums_ms is not None:
+                sums_ms[state_id] = max(sums_ms.get(state_id, at.NONE), each.sums_ms)
             if each.newest_ms is not None:
                 newest[state_id] = max(newest.get(state_id, at.NONE), each.newest_ms)
             if each.marks is not None:
                 marks.setdefault(state_id, []).append(each.marks)
         marks_ms = marks_ms_of(marks, mark_rules)
-        return put_chunk(self._log, self.head.version, 0, [each.part for each in parts], newest, marks_ms)
+        appended_ms = max(each.appended_ms for each in parts)
+        content = [each.part for each in parts]
+        return put_chunk(self._log, self.head.version, 0, content, newest, marks_ms, sums_ms, appended_ms)
 
     def _mark_rules(self, rules: frozenset[int]) -> MarkRules:
         """The rules whose marks are kept, and those among them that have suppressed alerts in this batch or before."""
@@ -219,6 +244,20 @@ class Journal:
             new = {int(rule) for each in rows for rule in each[each[:, at.M_SUPPRESSED] > 0, at.M_RULE]}
             head.suppressing = sorted(new.union(head.suppressing) & rules)
         return MarkRules(rules, None if head.suppressing is None else frozenset(head.suppressing))
+
+
+def _policy(state_head: GroupingStateHead, long_rules: Sequence[RuleInForce], settled_ms: int) -> SumPolicy:
+    """The policy of a grouping state with series."""
+    in_force = {each.series for each in long_rules}
+    known = [each for each in long_rules if any(series.version == each.series for series in state_head.series)]
+    all_in_force = all(each.version in in_force for each in state_head.series)
+    return SumPolicy(
+        state_head.fields,
+        state_head.oldest_ms,
+        settled_ms,
+        state_head.series,
+        sources_of(known) if all_in_force else None,
+    )
 
 
 def _known(encoded: bytes | None, schema: TransactionSchema) -> KnownHead:
@@ -236,10 +275,11 @@ def with_arrival_numbers(rows: TransactionBatch, numbers: NDArray[np.int64]) -> 
 
 
 class PackedRows(NamedTuple):
-    """Packed rows that fit into a chunk, and their newest event time."""
+    """Packed rows that fit into a chunk, their newest event time, and their newest append time."""
 
     packed: bytes
     newest_ms: int
+    appended_ms: int
 
 
 def pack_rows(rows: TransactionBatch) -> Iterator[PackedRows]:
@@ -249,7 +289,7 @@ def pack_rows(rows: TransactionBatch) -> Iterator[PackedRows]:
     if len(rows) == 1 or len(rows) * _LEAST_ROW_BYTES <= MAX_CHUNK_BYTES:
         packed = rows.pack()
         if len(rows) == 1 or len(packed) <= MAX_CHUNK_BYTES:
-            yield PackedRows(packed, newest_ms(rows))
+            yield PackedRows(packed, newest_ms(rows), int(rows.append_ms.max()))
             return
     half = len(rows) // 2
     yield from pack_rows(rows.take(np.arange(half)))

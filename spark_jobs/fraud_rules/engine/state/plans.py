@@ -28,6 +28,7 @@ from fraud_rules.engine.window.plan import (
     RowLimit,
     compile_plan,
     condition_of,
+    long_windows_of,
     starts_of,
     with_places_of_conditions,
 )
@@ -119,13 +120,17 @@ class _RuleTable:
         shared = _renumbered(rows[:, at.R_SHARED])
         limits_used = _renumbered(rows[:, at.R_LIMIT], otherwise=-1)
         resets = np.unique(rows[rows[:, at.R_KIND] == KIND_RESET, at.R_RULE])
+        starts = starts_of(versions)
+        long_starts, long_windows = long_windows_of(starts.tolist(), rows[:, at.R_LONG].tolist())
         arrays = RuleArrays(
-            starts=starts_of(versions),
+            starts=starts,
             widest=np.array([version.widest_window_ms for version in versions], dtype=np.int64),
             rows=rows,
             baselines=words[:, _BASELINE_AT:_RATIO_AT].copy(),
             shared=len(shared),
             row_limits=len(limits_used),
+            long_starts=long_starts,
+            long_windows=long_windows,
             resets=resets,
             ratios=words[:, _RATIO_AT].copy().view(np.float64),
             scales=scales.view(np.uint64),
@@ -260,6 +265,7 @@ def _is_wasteful(plan: GroupingPlan) -> bool:
             (measures.trees, np.concatenate([rows[:, at.R_TREE], plan.rules.baselines[:, at.B_TREE]])),
             (measures.distincts, rows[:, at.R_DISTINCT]),
             (measures.windows, np.concatenate([rows[:, at.R_WINDOW], plan.rules.baselines[:, at.B_REACH]])),
+            (measures.series, rows[:, at.R_LONG]),
         )
     )
 

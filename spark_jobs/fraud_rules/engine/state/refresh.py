@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fraud_rules.engine.state.chunks import ChunkInfo, decode_parts, live_rows, unpack_marks
 from fraud_rules.engine.state.grouping_state import GroupingState, Marks
 from fraud_rules.engine.state.head import GroupingStateHead, Head
+from fraud_rules.engine.state.series_sums import StepSums, concat_sums
 from fraud_rules.engine.state.store import KeyGroupView
 from fraud_rules.engine.statelog import StateLog, StateVersion
 from fraud_rules.engine.task_progress import TaskProgress
@@ -77,11 +78,14 @@ def refresh_view(states: ViewStates, head: Head, log: StateLog, progress: TaskPr
 
 
 class _Content:
-    """The rows and marks of some chunks, in arrival order, by the id of the grouping state."""
+    """The rows, marks and sums of some chunks, in arrival order, by the id of the grouping state. `folded_end` is the
+    arrival number after the last row in the sums."""
 
     def __init__(self, head: Head) -> None:
         self.rows: dict[int, list[TransactionBatch]] = {state_head.id: [] for state_head in head.states}
         self.marks: dict[int, list[Marks]] = {state_head.id: [] for state_head in head.states}
+        self.sums: dict[int, list[StepSums]] = {state_head.id: [] for state_head in head.states}
+        self.folded_end: dict[int, int] = {state_head.id: at.NONE for state_head in head.states}
 
     def read(self, chunks: Iterable[ChunkInfo], log: StateLog, progress: TaskProgress) -> None:
         """Add the content of chunks. The content of removed grouping states is ignored."""
@@ -93,6 +97,9 @@ class _Content:
                     progress.restored(len(unpacked))
                     if part.marks is not None:
                         self.marks[part.state_id].append(unpack_marks(part.marks))
+                    if part.sums is not None:
+                        self.sums[part.state_id].append(StepSums.unpack(part.sums))
+                        self.folded_end[part.state_id] = max(self.folded_end[part.state_id], part.folded_end)
 
 
 def _rebuild(states: ViewStates, head: Head, log: StateLog, progress: TaskProgress) -> None:
@@ -123,16 +130,19 @@ def _catch_up(states: ViewStates, head: Head, log: StateLog, progress: TaskProgr
 def _load(state: GroupingState, state_head: GroupingStateHead, content: _Content) -> None:
     """Fill an empty grouping state."""
     _copy_numbers(state, state_head)
-    live, marks = live_rows(content.rows[state_head.id], state_head.bound_ms), content.marks[state_head.id]
-    if len(live) or marks:
-        state.load(live, live.offset, marks)
+    live, marks = live_rows(content.rows[state_head.id], state_head.oldest_ms), content.marks[state_head.id]
+    sums = concat_sums(content.sums[state_head.id])
+    if len(live) or marks or len(sums):
+        state.load(live, live.offset, marks, sums=sums)
 
 
 def _append(state: GroupingState, state_head: GroupingStateHead, content: _Content) -> bool:
     """Add the rows and marks that a grouping state lacks. Returns False if it cannot add them."""
     first_number = int(state.header[at.H_SEQ])
-    state.header[at.H_BOUND] = state_head.bound_ms
-    rows = live_rows(content.rows[state_head.id], state_head.bound_ms)
+    if content.folded_end[state_head.id] > first_number:
+        return False
+    state.header[at.H_BOUND] = state_head.oldest_ms  # so that rows of sums are accepted, too
+    rows = live_rows(content.rows[state_head.id], state_head.oldest_ms)
     lacking = rows.take(rows.offset >= first_number)
     appended = state.append(lacking, lacking.offset, content.marks[state_head.id])
     _copy_numbers(state, state_head)
@@ -142,3 +152,4 @@ def _append(state: GroupingState, state_head: GroupingStateHead, content: _Conte
 def _copy_numbers(state: GroupingState, state_head: GroupingStateHead) -> None:
     state.header[at.H_WATERMARK], state.header[at.H_BOUND] = state_head.watermark_ms, state_head.bound_ms
     state.header[at.H_FIRST], state.header[at.H_SEQ] = state_head.first_ms, state_head.next_number
+    state.set_series(state_head.series)

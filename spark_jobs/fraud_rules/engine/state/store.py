@@ -27,7 +27,7 @@ from fraud_rules.runtime.file_lock import FileLock
 from fraud_rules.runtime.lock_wait import LockPatience, await_lock
 
 _VERSION, _DIGEST, _OPEN, _SHAPE = range(4)
-LAYOUT = 8
+LAYOUT = 9
 """The version of the array layout. Increment it when arrays change their meaning: older views are then rebuilt."""
 
 _STATE_PREFIX = "cell-"

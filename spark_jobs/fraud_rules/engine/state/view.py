@@ -142,6 +142,8 @@ class View:
         self._open_slots(slots)
         self._open_pool(pool)
         self._open_marks(marks)
+        count = len(self.measures.series)
+        self.state = self.state._replace(series=self._arrays.open("series", np.int64, count, at.Q_WIDTH)[:count])
         self._count_change()
 
     def _open_events(self, rows: int) -> None:
@@ -222,7 +224,7 @@ def _no_arrays(header: Ints) -> StateArrays:
     rows, table = np.empty((0, 1), dtype=np.int64), np.empty(0, dtype=np.int32)
     passes = np.empty((0, 1), dtype=np.uint8)
     return StateArrays(
-        header, rows, passes, table, rows, table, rows, rows, rows, rows, rows, rows, rows, table, rows, table
+        header, rows, passes, table, rows, table, rows, rows, rows, rows, rows, rows, rows, table, rows, table, rows
     )
 
 

@@ -33,6 +33,8 @@ class StateArrays(NamedTuple):
     mark_table: Table
     distinct: Ints
     distinct_table: Table
+    series: Ints
+    """[series, Q_*]."""
 
 
 class StringArrays(NamedTuple):
@@ -62,11 +64,11 @@ class MeasureArrays(NamedTuple):
     """The measures kept beside the rows, and the positions of the key, time, id and role columns."""
 
     totals: Ints
-    """[total, 3]: TOTAL_*, filter, column of `events`."""
+    """[total, 4]: TOTAL_*, filter, column of `events`, part of a series (see `Measures`)."""
     trees: Ints
-    """[tree, 3]: filter, column, 1 for the largest and 0 for the smallest."""
+    """[tree, 4]: filter, column, 1 for the largest and 0 for the smallest, part of a series."""
     windows: Ints
-    """Per window class, its length in ms; for a calendar window, -1 - its column of `Arrivals.calendar_starts`."""
+    """[window class, W_*]."""
     distincts: Ints
     """[measure, 3 + n]: filter, window class, number of fields, their columns."""
     key_columns: Ints
@@ -93,6 +95,10 @@ class RuleArrays(NamedTuple):
     """The number of different values in R_SHARED."""
     row_limits: int
     """The number of different values in R_LIMIT, without -1."""
+    long_starts: Ints
+    """Version v has the long windows [long_starts[v], long_starts[v + 1]) of `long_windows`."""
+    long_windows: Ints
+    """Window classes: each is a long window and its baseline together."""
     resets: Ints
     """Incarnations of the COUNT_WITH_RESET rules of any version."""
     ratios: NDArray[np.float64]

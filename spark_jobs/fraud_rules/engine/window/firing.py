@@ -15,8 +15,6 @@ from fraud_rules.engine.window.layout import (
     FIRED_SIGNAL,
     FIRED_SUPPRESSED,
     FIRED_YES,
-    H_BOUND,
-    H_FIRST,
     H_OUT,
     H_SEQ,
     M_LAST_TIME,
@@ -51,6 +49,7 @@ from fraud_rules.engine.window.layout import (
     S_BASE,
     S_TAIL,
 )
+from fraud_rules.engine.window.series.step_sums import complete_from
 
 
 @inlined
@@ -157,7 +156,7 @@ def report(
     results.output[at, O_HIGH] = high
     results.output[at, O_LOW] = low
     results.output[at, O_SUPPRESSED] = suppressed
-    results.output[at, O_COMPLETE] = complete and opens >= max(state.header[H_FIRST], state.header[H_BOUND])
+    results.output[at, O_COMPLETE] = complete and opens >= complete_from(state, measures, reach)
     results.output[at, O_CONDITIONS] = conditions
     results.output[at, O_ALERTED] = alerted
     results.output[at, O_FIRED] = fired

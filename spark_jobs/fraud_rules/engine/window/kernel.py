@@ -6,7 +6,8 @@ layout (`key_rows`) makes it fast. The aggregate over a window is the difference
 number of rows in between. The left end of each window is stored per key and moves forward with time. So the cost of a
 transaction does not depend on the size of its window. Minimum and maximum read blocks of 16, 256 and 4,096 rows
 (`extremes`), COUNT_DISTINCT keeps a multiset of the current window (`multiset`), and COUNT_WITH_RESET counts from a
-mark (`resets`). Rows far out of order wait in a run of their own until they are merged (`displaced`).
+mark (`resets`). Sums by step stand for the older rows of a long window (`step_sums`). Rows far out of order wait in a
+run of their own until they are merged (`displaced`).
 
 The kernel never allocates memory. If an array is full, it returns before it changes any array, and names the array.
 """
@@ -46,6 +47,7 @@ from fraud_rules.engine.window.key_rows import (
     LOW_MASK,
     insert,
     insert_offset,
+    lowest,
     make_room,
     move_left,
     opening,
@@ -98,6 +100,7 @@ from fraud_rules.engine.window.layout import (
     S_TAIL,
     S_WIDTH,
 )
+from fraud_rules.engine.window.series import step_sums
 
 INTERRUPTED_CYCLES = 100_000
 """The most cycles that count for one evaluation. A longer one was interrupted by another thread."""
@@ -143,6 +146,7 @@ def advance(
             if known >= 0 and (bound == NONE or state.events[known, measures.time_column] >= bound):
                 results.outcomes[i] = _duplicate_outcome(state, arrivals.rows, known, i)
                 continue
+        step_sums.begin_series(state, measures, rules, version)
         late = header[H_WATERMARK] != NONE and time < header[H_WATERMARK]
         if late:
             results.lateness_ms[i] = header[H_WATERMARK] - time
@@ -165,6 +169,7 @@ def advance(
                 run = run_of(runs, slot)
                 _evaluate_row(state, side, measures, rules, arrivals, results, explain, i, slot, run, at, time)
         _move_clock(header, min(time, arrivals.rows[i, E_APPEND]) - max_out_of_orderness_ms, rules.widest[version])
+        step_sums.move_bounds(state, measures, rules, version)
     return end, DONE
 
 
@@ -343,19 +348,18 @@ def _evaluate_rule(
     time: int,
 ) -> None:
     """Evaluate rule r at row i, if the row has the rule's window. The first rule of a window moves its left end."""
-    bound = state.header[H_BOUND]
     w = rules.rows[r, R_WINDOW]
     first = results.lefts[w]
     if first < 0:
         opens = opening(measures, arrivals, i, w, time)
         if opens == NONE:
             return
-        first = results.lefts[w] = move_left(state, slot, w, max(opens, bound))
+        first = results.lefts[w] = move_left(state, slot, w, max(opens, lowest(state, measures, w)))
     if rules.rows[r, R_MODE] == MODE_BASELINE:
         reach = rules.baselines[r, B_REACH]
         before = results.lefts[reach]
         if before < 0:
-            opens = max(opening(measures, arrivals, i, reach, time), bound)
+            opens = max(opening(measures, arrivals, i, reach, time), lowest(state, measures, reach))
             before = results.lefts[reach] = move_left(state, slot, reach, opens)
         baseline.evaluate(
             state, side, measures, rules, arrivals, results, explain, i, r, slot, NO_RUN, first, at, 0, -1, before, 0,

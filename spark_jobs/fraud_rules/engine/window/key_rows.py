@@ -15,6 +15,7 @@ from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, Sta
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.hash_tables import find_event, index_events
 from fraud_rules.engine.window.layout import (
+    E_APPEND,
     E_FIELDS,
     E_NULLS,
     E_SLOT,
@@ -23,10 +24,13 @@ from fraud_rules.engine.window.layout import (
     H_EVENTS,
     H_POOL,
     H_SLOTS,
+    NO_EVENT,
     NONE,
     P_EVENT,
     P_SUMS,
     P_TIME,
+    Q_BEGAN,
+    Q_BOUND,
     S_BASE,
     S_CAP,
     S_TAIL,
@@ -38,23 +42,16 @@ from fraud_rules.engine.window.layout import (
     TOTAL_SQUARE_1,
     TOTAL_SQUARE_2,
     TOTAL_VALUES,
+    W_LENGTH,
+    W_SERIES,
+    W_STEP,
 )
+from fraud_rules.engine.window.series import step_sums
+from fraud_rules.engine.window.series.step_sums import first_at_or_after
 
 LOW_MASK = 0xFFFF_FFFF
 SMALLEST = 4
 """The capacity of the smallest range, in rows."""
-
-
-@inlined
-def first_at_or_after(pool: Ints, base: int, low: int, high: int, time: int) -> int:
-    """The first offset in [low, high) whose event time is >= time; `high` if there is no such offset."""
-    while low < high:
-        middle = (low + high) >> 1
-        if pool[base + middle, P_TIME] < time:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @inlined
@@ -74,10 +71,21 @@ def sum_of_part(state: StateArrays, slot: int, first: int, last: int, column: in
 @inlined
 def opening(measures: MeasureArrays, arrivals: Arrivals, i: int, w: int, time: int) -> int:
     """The start of window `w` of row i, whose event time is `time`. NONE if the row has no such window."""
-    length = measures.windows[w]
-    if length >= 0:
-        return time - length
-    return arrivals.calendar_starts[i, -1 - length]
+    length = measures.windows[w, W_LENGTH]
+    if length < 0:
+        return arrivals.calendar_starts[i, -1 - length]
+    step = measures.windows[w, W_STEP]
+    return time - length if step == 1 else (time - length) // step * step
+
+
+@inlined
+def lowest(state: StateArrays, measures: MeasureArrays, w: int) -> int:
+    """The event time before which no row counts in a window of class `w`."""
+    bound = state.header[H_BOUND]
+    series = measures.windows[w, W_SERIES]
+    if series < 0:
+        return bound
+    return max(min(bound, state.series[series, Q_BOUND]), state.series[series, Q_BEGAN])
 
 
 @inlined
@@ -140,6 +148,7 @@ def make_room(state: StateArrays, measures: MeasureArrays, slot: int, rows: int)
     """
     base = state.slots[slot, S_BASE]
     cap = state.slots[slot, S_CAP]
+    step_sums.fold(state, measures, slot)
     tail = state.slots[slot, S_TAIL]
     expired = _count_expired(state, slot)
     new_cap = max(capacity_for(tail - expired + rows - 1), cap)
@@ -156,8 +165,8 @@ def make_room(state: StateArrays, measures: MeasureArrays, slot: int, rows: int)
 
 @inlined
 def _count_expired(state: StateArrays, slot: int) -> int:
-    """Count the rows of a slot before the retention bound."""
-    bound = state.header[H_BOUND]
+    """Count the rows of a slot that no longer count."""
+    bound = step_sums.oldest(state)
     if bound == NONE:
         return 0
     return first_at_or_after(state.pool, state.slots[slot, S_BASE], 0, state.slots[slot, S_TAIL], bound)
@@ -297,8 +306,10 @@ def insert(state: StateArrays, measures: MeasureArrays, slot: int, at: int, even
         kind = measures.totals[c, 0]
         column = measures.totals[c, 2]
         add = 0
-        if state.passes[event, measures.totals[c, 1]] and (
-            kind == TOTAL_ROWS or (nulls >> (column - E_FIELDS)) & 1 == 0
+        if (
+            state.passes[event, measures.totals[c, 1]]
+            and (kind == TOTAL_ROWS or (nulls >> (column - E_FIELDS)) & 1 == 0)
+            and step_sums.has_part(state, event, time, measures.totals[c, 3])
         ):
             add = _contribution(kind, state.events[event, column])
         pool[base + at, P_SUMS + c] = add + (pool[base + at - 1, P_SUMS + c] if at > 0 else 0)
@@ -317,7 +328,11 @@ def _set_leaves(state: StateArrays, measures: MeasureArrays, slot: int, event: i
     nulls = state.events[event, E_NULLS]
     for m in range(measures.trees.shape[0]):
         column = measures.trees[m, 1]
-        counts = state.passes[event, measures.trees[m, 0]] != 0 and (nulls >> (column - E_FIELDS)) & 1 == 0
+        counts = (
+            state.passes[event, measures.trees[m, 0]] != 0
+            and (nulls >> (column - E_FIELDS)) & 1 == 0
+            and step_sums.has_part(state, event, state.pool[base + at, P_TIME], measures.trees[m, 3])
+        )
         state.leaves[base + at, m] = (
             extremes.rank(measures.trees, m, state.events[event, column]) if counts else extremes.IDLE
         )
@@ -329,15 +344,17 @@ def _set_leaves(state: StateArrays, measures: MeasureArrays, slot: int, event: i
 
 @compiled
 def trim(state: StateArrays, measures: MeasureArrays, moved: Ints) -> None:
-    """Remove the events before the retention bound. Keys and their ranges stay in place.
+    """Remove the events before the retention bound, and the sums that no longer count. Keys and their ranges stay in
+    place.
 
     `moved` is scratch with one word per event, for the event's new row. Multisets are emptied, and filled again at the
     next evaluation.
     """
     header = state.header
+    step_sums.fold_all(state, measures)
     n = 0
     for event in range(header[H_EVENTS]):
-        if state.events[event, measures.time_column] >= header[H_BOUND]:
+        if step_sums.is_kept(state, state.events[event, measures.time_column], state.events[event, E_APPEND]):
             moved[event] = n
             for c in range(state.events.shape[1]):
                 state.events[n, c] = state.events[event, c]
@@ -348,11 +365,12 @@ def trim(state: StateArrays, measures: MeasureArrays, moved: Ints) -> None:
     for slot in range(header[H_SLOTS]):
         base = state.slots[slot, S_BASE]
         tail = state.slots[slot, S_TAIL]
-        expired = first_at_or_after(state.pool, base, 0, tail, header[H_BOUND])
+        expired = _count_expired(state, slot)
         if expired > 0:
             _relocate(state, measures, slot, base, state.slots[slot, S_CAP], expired)
         for k in range(tail - expired):
-            state.pool[base + k, P_EVENT] = moved[state.pool[base + k, P_EVENT]]
+            if state.pool[base + k, P_EVENT] != NO_EVENT:
+                state.pool[base + k, P_EVENT] = moved[state.pool[base + k, P_EVENT]]
         multiset.clear_windows(state, measures, slot)
     if measures.distincts.shape[0] > 0:
         header[H_DISTINCT] = 0
@@ -365,10 +383,11 @@ def trim(state: StateArrays, measures: MeasureArrays, moved: Ints) -> None:
 def count_idle_slots(state: StateArrays, marked: NDArray[np.bool_]) -> int:
     """Count the keys without rows that still count, except those with a mark: `marked` has a flag for each slot."""
     idle = 0
+    oldest = step_sums.oldest(state)
     for slot in range(state.header[H_SLOTS]):
         tail = state.slots[slot, S_TAIL]
         youngest = state.slots[slot, S_BASE] + tail - 1
-        idle += not marked[slot] and (tail == 0 or state.pool[youngest, P_TIME] < state.header[H_BOUND])
+        idle += not marked[slot] and (tail == 0 or state.pool[youngest, P_TIME] < oldest)
     return idle
 
 
@@ -383,6 +402,13 @@ def assign_ranges(state: StateArrays, counts: Ints) -> int:
             state.slots[slot, S_CAP] = cap
             state.header[H_POOL] = base + cap
     return state.header[H_POOL]
+
+
+@compiled
+def refresh_blocks(state: StateArrays) -> None:
+    """Recompute the blocks of all slots."""
+    for slot in range(state.header[H_SLOTS]):
+        extremes.refresh(state, state.slots[slot, S_BASE], state.slots[slot, S_CAP], 0, state.slots[slot, S_TAIL])
 
 
 @compiled

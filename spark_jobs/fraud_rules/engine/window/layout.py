@@ -31,7 +31,8 @@ H_OUT = 12  # rows written to the output by this call
 H_GENERATION = 13  # incremented whenever an array is recreated or grown
 H_MEASURES = 14  # bytes of the encoded measures
 H_SEED = 15  # the seed of the strings' hashes
-HEADER_SIZE = 16
+H_SETTLED = 16  # rows appended before this time may become parts of sums (see `step_sums`)
+HEADER_SIZE = 17
 
 # Events: one row per accepted transaction, in arrival order.
 E_APPEND = 0
@@ -46,9 +47,9 @@ S_CAP = 1  # pool rows allocated to the key
 S_TAIL = 2  # pool rows used by the key, ordered by (event time, arrival)
 S_WIDTH = 3  # then: one left end per window class, three words per distinct measure, the key's values
 
-# Pool: one row per retained transaction, by key and event time.
-P_TIME = 0
-P_EVENT = 1  # row in `events`
+# Pool: one row per retained transaction or sum, by key and event time.
+P_TIME = 0  # of a sum: the newest event time in it
+P_EVENT = 1  # row in `events`; NO_EVENT: a sum
 P_SUMS = 2  # the running totals along the key's rows follow
 
 # The addend of a running total, for rows that pass its filter.
@@ -60,6 +61,24 @@ TOTAL_SQUARE_0 = 4  # 32-bit limbs of the value's square, lowest first
 TOTAL_SQUARE_1 = 5
 TOTAL_SQUARE_2 = 6
 TOTAL_SQUARE_3 = 7
+
+NO_EVENT = -1
+
+# Series: one row per series of a long window, in the order of `Measures.series`.
+Q_BEGUN = 0  # 1: the series has begun here and is in force
+Q_BEGAN = 1  # the retention bound when it began: older rows are not in the series
+Q_BOUND = 2  # B: of the rows before the retention bound, those from B on count
+Q_SINCE = 3  # the event time from which it has all rows; NONE: from that of the grouping on
+Q_IS_WARM = 4  # 1: Q_SINCE is the beginning of a warm-up's history, which can be before that of the grouping
+Q_ENDED = 5  # the newest append time when its end was noticed; NONE: in force
+Q_HISTORY = 6  # of the rows that warm-ups have added, those from this event time on are in the series
+Q_WIDTH = 7
+
+# Windows: one row per window class.
+W_LENGTH = 0  # in ms; of a calendar window, -1 - its column of `Arrivals.calendar_starts`
+W_STEP = 1  # a long window starts at a multiple of this, in ms; 1: any other window
+W_SERIES = 2  # row in `series`; -1: none
+W_WIDTH = 3
 
 # Marks: one row per (rule incarnation, key) that has alerted or suppressed an alert.
 M_RULE = 0  # incarnation of the rule
@@ -108,7 +127,8 @@ R_HAS_AGGREGATE = 25  # 0: the conditions alone decide, and the value is the num
 R_NAMED = 26  # the number of rules that it names: their outcomes decide, too
 R_REPORTED = 27  # 1: another rule names it, so that each of its evaluations has an output row
 R_OWN = 28  # 1: a limit of its conditions reads its own aggregate
-R_WIDTH = 29
+R_LONG = 29  # window class of a long window and its baseline together, plus one; 0: no long window
+R_WIDTH = 30
 
 MODE_PAUSED = 0
 MODE_PLAIN = 1

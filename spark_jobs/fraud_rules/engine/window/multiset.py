@@ -119,6 +119,15 @@ def remove_expired(state: StateArrays, measures: MeasureArrays, slot: int, expir
 
 
 @compiled
+def prepend(state: StateArrays, measures: MeasureArrays, slot: int, rows: int) -> None:
+    """Shift the windows by so many rows that they do not hold."""
+    for measure in range(measures.distincts.shape[0]):
+        word = words_of(measures, measure)
+        state.slots[slot, word] += rows
+        state.slots[slot, word + 1] += rows
+
+
+@compiled
 def clear_windows(state: StateArrays, measures: MeasureArrays, slot: int) -> None:
     """Empty the slot's windows. The caller must clear the multisets."""
     base = state.slots[slot, S_BASE]

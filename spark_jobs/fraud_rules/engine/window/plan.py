@@ -45,12 +45,22 @@ OPERATORS: Final = {
 
 Item = TypeVar("Item", bound=Hashable)
 AnyAggregate: TypeAlias = Rule | Baseline | AggregateCondition
-Total = tuple[int, int, int]  # TOTAL_*, filter, column of `events`
-Tree = tuple[int, int, int]  # filter, column, SMALLEST or LARGEST
+Total = tuple[int, int, int, int]  # TOTAL_*, filter, column of `events`, part
+Tree = tuple[int, int, int, int]  # filter, column, SMALLEST or LARGEST, part
 Distinct = tuple[int, Window, tuple[int, ...]]  # filter, window, columns
 _CompiledLimit = tuple[float, NDArray[np.uint64], NDArray[np.uint64]]
 _CompiledRule = tuple[list[int], list[int], float, NDArray[np.uint64], NDArray[np.uint64]]
-_Encoded = tuple[tuple[str, ...], tuple[Total, ...], tuple[Tree, ...], tuple[Window, ...], tuple[Distinct, ...]]
+_Encoded = tuple[
+    tuple[str, ...],
+    tuple[Total, ...],
+    tuple[Tree, ...],
+    tuple[dict[str, object], ...],
+    tuple[Distinct, ...],
+    tuple[int, ...],
+]
+
+NO_PART: Final = -1
+"""The part of a measure that is not of a series."""
 
 
 def _array(rows: Sequence[tuple[int, ...]], width: int) -> NDArray[np.int64]:
@@ -58,12 +68,20 @@ def _array(rows: Sequence[tuple[int, ...]], width: int) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
+class SeriesWindow(Window):
+    """The long window of a rule whose sums began with the version `series`."""
+
+    series: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Measures:
     """The measures of a grouping state.
 
     The position of a measure in its tuple is its index in the kernel's arrays. Filter 0 means all rows, so a filter's
-    number is its position plus one. `windows` has the window of each window class. A state rebuilds its arrays only if
-    its measures change.
+    number is its position plus one. `windows` has the window of each window class, and `series` the version of each
+    series. A series has measures of its own in two parts: part 2 i is its aggregate, and part 2 i + 1 its baseline, if
+    this has another filter or field. A state rebuilds its arrays only if its measures change.
     """
 
     filters: tuple[Predicate, ...]
@@ -71,11 +89,12 @@ class Measures:
     trees: tuple[Tree, ...]
     windows: tuple[Window, ...]
     distincts: tuple[Distinct, ...]
+    series: tuple[int, ...] = ()
 
     def encode(self) -> bytes:
         """Encode the measures as text for other processes."""
         filters = [str(predicate) for predicate in self.filters]
-        return msgspec.json.encode((filters, self.totals, self.trees, self.windows, self.distincts))
+        return msgspec.json.encode((filters, self.totals, self.trees, self.windows, self.distincts, self.series))
 
     @classmethod
     def decode(cls, text: bytes, schema: TransactionSchema) -> Measures:
@@ -83,17 +102,18 @@ class Measures:
 
         The limits on rules do not apply, because the canonical text of a filter can be longer than its author's text.
         """
-        filters, totals, trees, windows, distincts = msgspec.json.decode(text, type=_Encoded)
+        filters, totals, trees, windows, distincts, series = msgspec.json.decode(text, type=_Encoded)
         predicates = tuple(parse_filter(each, schema, UNBOUNDED) for each in filters)
-        return cls(predicates, totals, trees, windows, distincts)
+        decoded = tuple(msgspec.convert(each, SeriesWindow if "series" in each else Window) for each in windows)
+        return cls(predicates, totals, trees, decoded, distincts, series)
 
     def totals_array(self) -> NDArray[np.int64]:
-        """The totals as int64[totals, 3]: TOTAL_*, filter, column of `events`."""
-        return _array(self.totals, 3)
+        """The totals as int64[totals, 4]: TOTAL_*, filter, column of `events`, part."""
+        return _array(self.totals, 4)
 
     def trees_array(self) -> NDArray[np.int64]:
-        """The trees as int64[trees, 3]: filter, column, SMALLEST or LARGEST."""
-        return _array(self.trees, 3)
+        """The trees as int64[trees, 4]: filter, column, SMALLEST or LARGEST, part."""
+        return _array(self.trees, 4)
 
     @property
     def calendars(self) -> tuple[Window, ...]:
@@ -101,10 +121,17 @@ class Measures:
         return tuple(each for each in self.windows if each.calendar is not None)
 
     def windows_array(self) -> NDArray[np.int64]:
-        """The windows as int64[windows], as in `MeasureArrays.windows`."""
+        """The windows as int64[windows, W_WIDTH]."""
         column = {window: number for number, window in enumerate(self.calendars)}
-        words = [-1 - column[each] if each in column else each.reach_ms for each in self.windows]
-        return np.array(words, dtype=np.int64)
+        rows = [
+            (
+                -1 - column[each] if each in column else each.reach_ms,
+                each.step_ms,
+                self.series.index(each.series) if isinstance(each, SeriesWindow) else -1,
+            )
+            for each in self.windows
+        ]
+        return _array(rows, at.W_WIDTH)
 
     def distincts_array(self) -> NDArray[np.int64]:
         """The distinct measures as int64[distincts, 3 + widest]: filter, window class, number of fields, columns."""
@@ -221,6 +248,7 @@ class _Collector:
     trees: _Numbering[Tree] = field(default_factory=_Numbering)
     windows: _Numbering[Window] = field(default_factory=_Numbering)
     distincts: _Numbering[Distinct] = field(default_factory=_Numbering)
+    series: _Numbering[int] = field(default_factory=_Numbering)
     conditions: _Numbering[RowCondition] = field(default_factory=_Numbering)
     limits: _Numbering[RowLimit] = field(default_factory=_Numbering)
     shared: _Numbering[tuple[int, int, int]] = field(default_factory=_Numbering)
@@ -234,8 +262,8 @@ class _Collector:
         needs."""
         by_number: tuple[Predicate | None, ...] = (None, *known.filters)
         names = {column: name for name, column in columns.items()}
-        with_squares = frozenset((by_number[f], names[c]) for kind, f, c in known.totals if kind == SQUARES[0])
-        with_sums = frozenset((by_number[f], names[c]) for kind, f, c in known.totals if kind == SUMS[0])
+        with_squares = frozenset((by_number[f], names[c]) for kind, f, c, _ in known.totals if kind == SQUARES[0])
+        with_sums = frozenset((by_number[f], names[c]) for kind, f, c, _ in known.totals if kind == SUMS[0])
         if (squared - with_squares) & with_sums:
             return cls(squared)
         return cls(
@@ -245,22 +273,34 @@ class _Collector:
             _Numbering.of_items(known.trees),
             _Numbering.of_items(known.windows),
             _Numbering.of_items(known.distincts),
+            _Numbering.of_items(known.series),
         )
 
     def measures(self) -> Measures:
         return Measures(
-            tuple(self.filters), tuple(self.totals), tuple(self.trees), tuple(self.windows), tuple(self.distincts)
+            tuple(self.filters),
+            tuple(self.totals),
+            tuple(self.trees),
+            tuple(self.windows),
+            tuple(self.distincts),
+            tuple(self.series),
         )
 
-    def total(self, kind: int, number: int, column: int) -> int:
+    def total(self, kind: int, number: int, column: int, part: int) -> int:
         """The pool column of a running total, which is added if it is new."""
-        return at.P_SUMS + self.totals.number_of((kind, number, column))
+        return at.P_SUMS + self.totals.number_of((kind, number, column, part))
 
-    def column_of_sum(self, of: AnyAggregate, number: int, column: int) -> int:
+    def window(self, window: Window, series: int | None) -> int:
+        """The class of a window. `series` is that of a long one."""
+        if series is None:
+            return self.windows.number_of(window)
+        return self.windows.number_of(SeriesWindow(window.reach_ms, step_ms=window.step_ms, series=series))
+
+    def column_of_sum(self, of: AnyAggregate, number: int, column: int, part: int) -> int:
         """The pool column of TOTAL_LOW for a field's sum. The columns of TOTAL_HIGH and of squares follow this
         column."""
         squared = (of.filter, of.aggregate_field) in self.squared
-        columns = [self.total(kind, number, column) for kind in (SUMS + SQUARES if squared else SUMS)]
+        columns = [self.total(kind, number, column, part) for kind in (SUMS + SQUARES if squared else SUMS)]
         return columns[0]
 
 
@@ -283,6 +323,8 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
     rows = [row for row, *_ in compiled_rules]
     measures = collector.measures()
     _place_selections(rows, in_force, collector)
+    starts = starts_of(versions)
+    long_starts, long_windows = long_windows_of(starts.tolist(), [row[at.R_LONG] for row in rows])
     resets = sorted({row[at.R_RULE] for row in rows if row[at.R_KIND] == KIND_RESET})
     compiled = RuleArrays(
         starts=starts_of(versions),
@@ -291,6 +333,8 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
         baselines=np.array([past for _, past, *_ in compiled_rules], dtype=np.int64).reshape(len(rows), at.B_WIDTH),
         shared=len(collector.shared),
         row_limits=len(collector.limits),
+        long_starts=long_starts,
+        long_windows=long_windows,
         resets=np.array(resets, dtype=np.int64),
         ratios=np.array([ratio for _, _, ratio, _, _ in compiled_rules], dtype=np.float64),
         scales=np.array([scale for *_, scale, _ in compiled_rules], dtype=np.uint64).reshape(len(rows), at.LIMBS),
@@ -309,6 +353,13 @@ def with_places_of_conditions(rows: NDArray[np.int64], rules: int) -> NDArray[np
     numbers = rows[:rules, at.R_CONDITIONS]
     rows[:rules, at.R_FIRST_CONDITION] = rules + np.cumsum(numbers) - numbers
     return rows
+
+
+def long_windows_of(starts: Sequence[int], longs: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """`RuleArrays.long_starts` and `long_windows`, from the starts of the versions and R_LONG of their rules."""
+    found = np.array(longs[: starts[-1]], dtype=np.int64)
+    before = np.cumsum([0, *(found > 0)], dtype=np.int64)
+    return before[np.array(starts, dtype=np.int64)], found[found > 0] - 1
 
 
 def _place_selections(rows: Sequence[list[int]], in_force: Sequence[RuleInForce], collector: _Collector) -> None:
@@ -342,6 +393,8 @@ def storing_plan(measures: Measures) -> GroupingPlan:
         baselines=np.empty((0, at.B_WIDTH), dtype=np.int64),
         shared=0,
         row_limits=0,
+        long_starts=np.zeros(2, dtype=np.int64),
+        long_windows=np.empty(0, dtype=np.int64),
         resets=np.empty(0, dtype=np.int64),
         ratios=np.empty(0, dtype=np.float64),
         scales=none,
@@ -362,11 +415,19 @@ class _Source:
     scale: int = 0
 
 
-def _source_of(of: AnyAggregate, schema: TransactionSchema, columns: dict[str, int], collector: _Collector) -> _Source:
-    """Collect the measures of an aggregate, except those of distinct values."""
+def _source_of(
+    of: AnyAggregate,
+    schema: TransactionSchema,
+    columns: dict[str, int],
+    collector: _Collector,
+    part: int = NO_PART,
+) -> _Source:
+    """Collect the measures of an aggregate, except those of distinct values. A part counts its rows, because a position
+    can be that of a sum."""
     aggregate = aggregate_of(of)
     number = 0 if of.filter is None else 1 + collector.filters.number_of(of.filter)
-    count = -1 if number == 0 else collector.total(at.TOTAL_ROWS, number, at.E_FIELDS)
+    counts_positions = number == 0 and part == NO_PART
+    count = -1 if counts_positions else collector.total(at.TOTAL_ROWS, number, at.E_FIELDS, part)
     if not aggregate.reads_field:
         return _Source(number, count, count)
     assert of.aggregate_field is not None  # a Rule is valid once built
@@ -376,9 +437,9 @@ def _source_of(of: AnyAggregate, schema: TransactionSchema, columns: dict[str, i
     return _Source(
         filter=number,
         count=count,
-        values=collector.total(at.TOTAL_VALUES, number, column) if declared.nullable else count,
-        tree=0 if aggregate.extreme is None else collector.trees.number_of((number, column, aggregate.extreme)),
-        low=collector.column_of_sum(of, number, column) if aggregate.totals else 0,
+        values=collector.total(at.TOTAL_VALUES, number, column, part) if declared.nullable else count,
+        tree=0 if aggregate.extreme is None else collector.trees.number_of((number, column, aggregate.extreme, part)),
+        low=collector.column_of_sum(of, number, column, part) if aggregate.totals else 0,
         scale=declared.scale,
     )
 
@@ -388,7 +449,9 @@ def _compile_rule(
 ) -> _CompiledRule:
     """Compile a rule to its rows of R_* and B_*, and its limit as `_compile_limit` or `_compile_factor` returns it."""
     rule = each.rule
-    row, source = _aggregate_row(rule, schema, columns, collector)
+    part = NO_PART if each.series is None else 2 * collector.series.number_of(each.series)
+    row, source = _aggregate_row(rule, schema, columns, collector, each.series, part)
+    row[at.R_LONG] = 0 if each.series is None else 1 + collector.window(rule.whole_window, each.series)
     row[at.R_COOLDOWN] = rule.cooldown_ms or 0
     row[at.R_RULE] = each.incarnation
     row[at.R_MODE] = at.MODE_PAUSED if rule.state is RuleState.PAUSE else at.MODE_PLAIN
@@ -402,9 +465,9 @@ def _compile_rule(
     assert isinstance(rule.limit, Decimal)  # a Rule is valid once built
     if row[at.R_MODE] == at.MODE_PLAIN:
         row[at.R_MODE] = at.MODE_BASELINE
-    past = _source_of(rule.baseline, schema, columns, collector)
+    past = _source_of(rule.baseline, schema, columns, collector, baseline_part(rule, part))
     factor = _compile_factor(rule, rule.limit, row, source, past)
-    return row, _baseline_row(rule, rule.baseline, source, past, collector), *factor
+    return row, _baseline_row(each, rule.baseline, source, past, collector), *factor
 
 
 def _compile_condition(
@@ -420,13 +483,18 @@ def _compile_condition(
 
 
 def _aggregate_row(
-    of: Rule | AggregateCondition, schema: TransactionSchema, columns: dict[str, int], collector: _Collector
+    of: Rule | AggregateCondition,
+    schema: TransactionSchema,
+    columns: dict[str, int],
+    collector: _Collector,
+    series: int | None = None,
+    part: int = NO_PART,
 ) -> tuple[list[int], _Source]:
     """The row of R_* of an aggregate, without its limit."""
-    aggregate, source = aggregate_of(of), _source_of(of, schema, columns, collector)
+    aggregate, source = aggregate_of(of), _source_of(of, schema, columns, collector, part)
     row = [0] * at.R_WIDTH
     row[at.R_KIND] = aggregate.kind
-    row[at.R_WINDOW] = collector.windows.number_of(of.window)
+    row[at.R_WINDOW] = collector.window(of.window, series)
     row[at.R_FILTER] = source.filter
     row[at.R_LIMIT] = -1
     row[at.R_OPERATOR] = OPERATORS[of.operator]
@@ -461,9 +529,19 @@ def _own_version(of: Rule | AggregateCondition, each: RuleInForce) -> int:
     return each.version if reads else -1
 
 
-def _baseline_row(rule: Rule, baseline: Baseline, source: _Source, past: _Source, collector: _Collector) -> list[int]:
+def baseline_part(rule: Rule, part: int) -> int:
+    """The part of a baseline whose rule's aggregate has this part."""
+    past = rule.baseline
+    assert past is not None
+    is_own = (past.filter, past.aggregate_field) == (rule.filter, rule.aggregate_field)
+    return part if part == NO_PART or is_own else part + 1
+
+
+def _baseline_row(
+    each: RuleInForce, baseline: Baseline, source: _Source, past: _Source, collector: _Collector
+) -> list[int]:
     row = [0] * at.B_WIDTH
-    row[at.B_REACH] = collector.windows.number_of(Window(rule.own_reach_ms))
+    row[at.B_REACH] = collector.window(each.rule.whole_window, each.series)
     row[at.B_KIND] = aggregate_of(baseline).kind
     row[at.B_COUNT], row[at.B_VALUES] = past.count, past.values
     row[at.B_LOW], row[at.B_TREE] = past.low, past.tree

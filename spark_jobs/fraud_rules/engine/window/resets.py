@@ -16,6 +16,7 @@ from fraud_rules.engine.window.layout import (
     M_RESET_TIME,
     M_REVIVED,
     M_SLOT,
+    NO_EVENT,
     NONE,
     P_EVENT,
     P_TIME,
@@ -24,6 +25,13 @@ from fraud_rules.engine.window.layout import (
     S_BASE,
     S_TAIL,
 )
+
+
+@inlined
+def arrival_of(state: StateArrays, row: int) -> int:
+    """The arrival number of the event of a pool row; NONE for a sum, which is before every window with a reset."""
+    event = state.pool[row, P_EVENT]
+    return NONE if event == NO_EVENT else state.events[event, E_SEQ]
 
 
 @compiled
@@ -77,7 +85,7 @@ def _boundary(state: StateArrays, entry: int, slot: int) -> int:
     while (
         boundary < tail
         and state.pool[base + boundary, P_TIME] == reset_time
-        and state.events[state.pool[base + boundary, P_EVENT], E_SEQ] <= state.marks[entry, M_RESET_SEQ]
+        and arrival_of(state, base + boundary) <= state.marks[entry, M_RESET_SEQ]
     ):
         boundary += 1
     return boundary
@@ -130,7 +138,7 @@ def extend_resets(state: StateArrays) -> None:
             base = state.slots[state.marks[entry, M_SLOT], S_BASE]
             k = state.slots[state.marks[entry, M_SLOT], S_TAIL] - 1
             while k >= 0 and state.pool[base + k, P_TIME] > state.marks[entry, M_RESET_TIME]:
-                if state.events[state.pool[base + k, P_EVENT], E_SEQ] <= state.marks[entry, M_RESET_SEQ]:
+                if arrival_of(state, base + k) <= state.marks[entry, M_RESET_SEQ]:
                     state.marks[entry, M_RESET_TIME] = state.pool[base + k, P_TIME]
                 k -= 1
             _recount(state, entry)
@@ -160,5 +168,5 @@ def _recount(state: StateArrays, entry: int) -> None:
         for k in range(tail):
             if state.pool[base + k, P_TIME] >= state.marks[entry, M_RESET_TIME]:
                 break
-            revived += state.events[state.pool[base + k, P_EVENT], E_SEQ] > state.marks[entry, M_RESET_SEQ]
+            revived += arrival_of(state, base + k) > state.marks[entry, M_RESET_SEQ]
         state.marks[entry, M_REVIVED] = revived

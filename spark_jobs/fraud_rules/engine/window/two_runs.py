@@ -12,10 +12,9 @@ from fraud_rules.engine.window.bundles import Arrivals, MeasureArrays, ResultArr
 from fraud_rules.engine.window.combined import read_aggregate
 from fraud_rules.engine.window.compiler import compiled
 from fraud_rules.engine.window.firing import conclude
-from fraud_rules.engine.window.key_rows import insert_offset, move_left, opening
+from fraud_rules.engine.window.key_rows import insert_offset, lowest, move_left, opening
 from fraud_rules.engine.window.layout import (
     B_REACH,
-    H_BOUND,
     MODE_BASELINE,
     MODE_PAUSED,
     NONE,
@@ -41,7 +40,6 @@ def evaluate_all(
 ) -> None:
     """Evaluate the rules of row i's version, in order of rule id. The row is among the key rows or in the run."""
     version = arrivals.versions[i]
-    bound = state.header[H_BOUND]
     windows = measures.windows.shape[0]
     last = insert_offset(state, slot, time) - 1
     side_last = insert_offset(side, run, time) - 1
@@ -55,14 +53,14 @@ def evaluate_all(
             opens = opening(measures, arrivals, i, w, time)
             if opens == NONE:
                 continue
-            opens = max(opens, bound)
+            opens = max(opens, lowest(state, measures, w))
             results.lefts[w] = move_left(state, slot, w, opens)
             results.lefts[windows + w] = move_left(side, run, w, opens)
         first, side_first = results.lefts[w], results.lefts[windows + w]
         if rules.rows[r, R_MODE] == MODE_BASELINE:
             reach = rules.baselines[r, B_REACH]
             if results.lefts[reach] < 0:
-                opens = max(opening(measures, arrivals, i, reach, time), bound)
+                opens = max(opening(measures, arrivals, i, reach, time), lowest(state, measures, reach))
                 results.lefts[reach] = move_left(state, slot, reach, opens)
                 results.lefts[windows + reach] = move_left(side, run, reach, opens)
             baseline.evaluate(

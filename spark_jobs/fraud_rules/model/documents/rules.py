@@ -64,6 +64,7 @@ class RuleDocument(Struct, rename="camel", kw_only=True):
     window_seconds: int | UnsetType = UNSET
     window_calendar: Calendar | UnsetType = UNSET
     zone: str | UnsetType = UNSET
+    resolution_seconds: int | UnsetType = UNSET
     cooldown_seconds: int | UnsetType = UNSET
     action: RuleAction | UnsetType = UNSET
     disabled: bool | UnsetType = UNSET

@@ -217,7 +217,11 @@ def _history(log: WarmUpLog, offset: int, digest: str, key_group: int) -> WarmHi
 
     result = _warm_up_result(log, offset, digest)
     part = next(part for part in result.parts if part.key_group == key_group)
-    return history_of_chunks(result.version, result.grouping, part.begins_ms, log.read_chunks(part))
+    chunks = log.read_chunks(part)
+    rows = len(chunks) - part.sum_chunks
+    return history_of_chunks(
+        result.version, result.grouping, part.begins_ms, chunks[:rows], chunks[rows:], part.series_begins_ms
+    )
 
 
 @lru_cache(maxsize=1)

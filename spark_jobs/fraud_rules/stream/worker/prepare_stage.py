@@ -50,7 +50,7 @@ class PrepareStage:
             context.discard_prepared()
         history = context.warm_history(self.offset, self.digest, self.key_group)
         grouping, rows = groupings.get(history.fields), history.rows
-        if grouping is not None and len(rows):
+        if grouping is not None and len(rows) and not grouping.long_rules:
             folder = context.prepared_folder(self.offset, self.digest, self.key_group)
             store = StateChunks(context.state_topic, self.key_group)
             prepare_history(history.version, grouping, rows, history.begins_ms, context.schema, folder, store)

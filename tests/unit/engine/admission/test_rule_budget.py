@@ -12,6 +12,7 @@ import pytest
 from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.engine.admission.budget import (
     BYTES_PER_MARK,
+    BYTES_PER_SUM,
     ObservedTraffic,
     RetainedState,
     StateLoad,
@@ -66,6 +67,14 @@ def in_force(*rules: Rule) -> StateLoad:
     load = StateLoad()
     load.follow(RuleTimeline(LogEntry.accepted(version, 0, one) for version, one in enumerate(rules)).latest.rules)
     return load
+
+
+def test_a_long_window_keeps_rows_for_its_detail_and_a_sum_for_each_earlier_one_at_most() -> None:
+    long = replace(rule(1, A, 60), window=Window(60 * MINUTE_MS, step_ms=MINUTE_MS), detail_ms=10 * MINUTE_MS)
+    sums = 65_536 * 61 * BYTES_PER_SUM
+    assert in_force().added_bytes(long, TRAFFIC) == pytest.approx(10 * MIB + sums, abs=65_536 * BYTES_PER_SUM)
+    assert in_force(rule(2, A, 60)).added_bytes(long, TRAFFIC) == pytest.approx(sums, abs=65_536 * BYTES_PER_SUM)
+    assert in_force(long).added_bytes(replace(long, limit=Decimal(2)), TRAFFIC) == 0
 
 
 def test_the_estimate_is_rate_times_window_and_lateness() -> None:

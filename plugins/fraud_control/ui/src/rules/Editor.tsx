@@ -225,6 +225,7 @@ const MEMBER_NAMES: Record<string, string> = {
   windowSeconds: "window",
   windowCalendar: "window",
   zone: "time zone",
+  resolutionSeconds: "steps",
 };
 
 /** The members of the reasons by their labels in the form: grouping keys, limit. */

@@ -33,6 +33,8 @@ test("a window changes between lengths and periods of the calendar", async () =>
   const unit = screen.getByLabelText("Unit");
   await userEvent.selectOptions(unit, "seconds");
   expect(current()).toEqual({ windowSeconds: 20 });
+  await userEvent.type(screen.getByLabelText("Steps (s)"), "5");
+  expect(current()).toEqual({ windowSeconds: 20, resolutionSeconds: 5 });
   await userEvent.selectOptions(unit, "calendar day");
   expect(current()).toEqual({ windowCalendar: "DAY" });
   await userEvent.type(screen.getByPlaceholderText("UTC"), "Mars");

@@ -17,7 +17,7 @@ const UNITS = [
   ...CALENDARS.map((value) => ({ value, label: `calendar ${value.toLowerCase()}` })),
 ];
 
-/** The window of a rule: a length of time, or a period of the calendar in a time zone. */
+/** The window of a rule: a length of time, in steps if it is long, or a period of the calendar in a time zone. */
 export function WindowFields({ rule, errorOf, readOnly, change }: Props) {
   const calendar = toText(rule["windowCalendar"]);
   const inSeconds = rule["windowSeconds"] !== undefined;
@@ -54,6 +54,16 @@ export function WindowFields({ rule, errorOf, readOnly, change }: Props) {
         onChange={(event) => change(membersOf(event.currentTarget.value, rule))}
         style={{ flexBasis: "8rem" }}
       />
+      {calendar === "" && (
+        <DecimalInput
+          name="resolutionSeconds"
+          label="Steps (s)"
+          rule={rule}
+          error={errorOf("resolutionSeconds")}
+          readOnly={readOnly}
+          change={change}
+        />
+      )}
     </>
   );
 }
@@ -67,5 +77,6 @@ function membersOf(unit: string, rule: RuleDocument): Record<string, unknown> {
     windowSeconds: unit === "seconds" ? (length ?? "") : undefined,
     windowCalendar: isLength ? undefined : unit,
     zone: isLength ? undefined : rule["zone"],
+    resolutionSeconds: isLength ? rule["resolutionSeconds"] : undefined,
   };
 }
