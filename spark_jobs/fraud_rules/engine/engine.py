@@ -32,6 +32,7 @@ from fraud_rules.engine.state.journal import Journal, with_arrival_numbers
 from fraud_rules.engine.state.plans import PLAN_RULES, runs_within
 from fraud_rules.engine.state.rule_sample import RuleSample
 from fraud_rules.engine.state.store import ViewStore
+from fraud_rules.engine.state.view_series import aligned_series, without_ended
 from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.engine.task_rows import RowRange, rows_of_blobs
@@ -387,14 +388,16 @@ class _BatchEvaluation:
         if state.measures.series:
             for sibling in self._journal.heads_of(head.fields):
                 if sibling is not head and sibling.incarnation == head.incarnation:
-                    state.begin_series_of(self._journal.open(sibling).series)
+                    state.set_series(aligned_series(state.series, self._journal.open(sibling).series))
 
     def end_series(self) -> None:
         """Remember since when series are over, and remove those that ended at least `grace_ms` ago."""
-        head = self._journal.head
-        for state_head in head.states:
-            in_force = {each.series for each in _long_rules(self._timeline, state_head.fields)}
-            self._journal.open(state_head).end_series(in_force, head.newest_append_ms, self._engine.row_order.grace_ms)
+        now_ms, grace_ms = self._journal.head.newest_append_ms, self._engine.row_order.grace_ms
+        for head in self._journal.head.states:
+            state = self._journal.open(head)
+            if state.measures.series:
+                in_force = {each.series for each in _long_rules(self._timeline, head.fields)}
+                state.set_series(without_ended(state.series, in_force, now_ms, grace_ms))
 
     def remove_superseded(self) -> None:
         """Remove the grouping states whose epoch ended at least `grace_ms` ago."""

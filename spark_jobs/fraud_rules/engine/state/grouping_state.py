@@ -7,12 +7,10 @@ expired rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,10 +28,11 @@ from fraud_rules.engine.state.plans import PLANS, shared_measures
 from fraud_rules.engine.state.previous_payments import ColumnsOf, PreviousColumns, PreviousPayments
 from fraud_rules.engine.state.row_limits import row_limits
 from fraud_rules.engine.state.rule_sample import NOT_TIMED, RuleSample
-from fraud_rules.engine.state.series_sums import NO_SUMS, U_TIME, SeriesHead, StepSums, sums_of_columns
+from fraud_rules.engine.state.series_sums import NO_SUMS, U_TIME, SeriesHead, StepSums
 from fraud_rules.engine.state.spent import Horizon, find_spent
 from fraud_rules.engine.state.strings import StringTable
 from fraud_rules.engine.state.view import View
+from fraud_rules.engine.state.view_series import put_series, series_in, sums_in
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.engine.window import hash_tables, key_rows, resets
 from fraud_rules.engine.window import layout as at
@@ -181,60 +180,15 @@ class GroupingState:
         return self._view.measures
 
     @property
-    def oldest_ms(self) -> int:
-        """The event time before which no row counts any more."""
-        self._refresh()
-        return int(step_sums.oldest(self._view.state))
-
-    @property
     def series(self) -> list[SeriesHead]:
         """The series of long windows that have begun and are not over."""
         self._refresh()
-        rows = zip(self._view.measures.series, self._view.state.series.tolist(), strict=True)
-        return [
-            SeriesHead(
-                version,
-                row[at.Q_BEGAN],
-                row[at.Q_BOUND],
-                row[at.Q_SINCE],
-                bool(row[at.Q_IS_WARM]),
-                row[at.Q_ENDED],
-                row[at.Q_HISTORY],
-            )
-            for version, row in rows
-            if row[at.Q_BEGUN]
-        ]
+        return series_in(self._view)
 
     def set_series(self, series: Sequence[SeriesHead]) -> None:
         """Replace the numbers of all series. The state has measures of these series, or does not need them."""
         self._refresh()
-        rows, known = self._view.state.series, self._view.measures.series
-        rows[:] = 0
-        for each in series:
-            if each.version in known:
-                rows[known.index(each.version)] = _series_row(each)
-
-    def begin_series_of(self, others: Iterable[SeriesHead]) -> None:
-        """Begin the series that have begun in another epoch of the grouping, and raise B to that of the others."""
-        known = {each.version: each for each in self.series}
-        for each in others:
-            mine = known.get(each.version)
-            if mine is None:
-                known[each.version] = msgspec.structs.replace(each, since_ms=at.NONE, is_warm=False)
-            else:
-                mine.bound_ms = max(mine.bound_ms, each.bound_ms)
-        self.set_series(list(known.values()))
-
-    def end_series(self, in_force: AbstractSet[int | None], now_ms: int, grace_ms: int) -> None:
-        """Remember since when series are not in force, and remove those that ended `grace_ms` ago."""
-        if self.measures.series:
-            kept = self.series
-            for each in kept:
-                if each.version in in_force:
-                    each.ended_ms = at.NONE
-                elif each.ended_ms == at.NONE:
-                    each.ended_ms = now_ms
-            self.set_series([each for each in kept if each.ended_ms == at.NONE or now_ms < each.ended_ms + grace_ms])
+        put_series(self._view, series)
 
     def settle(self, append_ms: int) -> None:
         """Let rows that were appended before this time become parts of sums."""
@@ -243,16 +197,7 @@ class GroupingState:
     def sums(self) -> StepSums:
         """The sums that still count, of all rows that may become parts of sums."""
         self._refresh()
-        view = self._view
-        if not view.measures.series:
-            return NO_SUMS
-        step_sums.fold_all(view.state, view.measure_arrays)
-        n = int(step_sums.count_sums(view.state))
-        slots, times = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-        totals = np.empty((n, len(view.measures.totals)), dtype=np.int64)
-        leaves = np.empty((n, len(view.measures.trees)), dtype=np.int64)
-        step_sums.read_sums(view.state, slots, times, totals, leaves)
-        return sums_of_columns(view.measures, times, totals, leaves, self._keys_of(slots))
+        return sums_in(self._view, self._keys_of)
 
     def plan(self, versions: Sequence[GroupingInForce]) -> GroupingPlan:
         """The plan of versions of the grouping. It reuses the state's measures if they suffice."""
@@ -703,15 +648,6 @@ def _columns_of(
 ) -> Columns:
     """The columns of some rows without look-ups, as `ColumnsOf`."""
     return {**batch.columns_between(start, end), **more}
-
-
-def _series_row(head: SeriesHead) -> list[int]:
-    """The row of Q_* of a series that has begun."""
-    row = [0] * at.Q_WIDTH
-    row[at.Q_BEGUN], row[at.Q_BEGAN], row[at.Q_BOUND] = 1, head.began_ms, head.bound_ms
-    row[at.Q_SINCE], row[at.Q_IS_WARM], row[at.Q_ENDED] = head.since_ms, int(head.is_warm), head.ended_ms
-    row[at.Q_HISTORY] = head.history_ms
-    return row
 
 
 def _decode_measures(text: bytes, schema: TransactionSchema) -> Measures:
