@@ -37,7 +37,7 @@ from fraud_rules.engine.window.bundles import Ints
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import Operator, Rule, RuleState
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleInForce
-from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
+from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest
 from fraud_rules.model.window import Window

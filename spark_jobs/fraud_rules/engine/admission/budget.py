@@ -47,8 +47,9 @@ _Multiset: TypeAlias = tuple[Predicate | None, Window, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _GroupingNeed:
-    """What the rules of a grouping keep: its widest window in ms, the number of its multisets, the rows of a transaction,
-    one for each role of an entity, and the reach in ms of each rule with sums, once for each of its aggregates."""
+    """What the rules of a grouping keep: its widest window in ms, the number of its multisets, the rows of a
+    transaction, one for each role of an entity, and the reach in ms of each rule with sums, once for each of its
+    aggregates."""
 
     widest_ms: int
     multisets: int
