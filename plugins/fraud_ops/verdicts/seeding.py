@@ -114,8 +114,10 @@ class SeedPlan:
 
     def _only(self, subjects: Container[str]) -> SeedPlan:
         """The plan for these rules, lists and maps only."""
-        chosen = [[each for each in part if each.subject in subjects] for part in (self.changes, self.collections)]
-        return SeedPlan(*map(tuple, chosen), naming=self.naming)
+        changes, collections = (
+            tuple(each for each in part if each.subject in subjects) for part in (self.changes, self.collections)
+        )
+        return SeedPlan(changes, collections, self.naming)
 
     @property
     def digest(self) -> str:

@@ -86,7 +86,8 @@ class Variants:
         rules = (self.draft, *self.named)
         found = {schema.entity_of(rule.grouping) for rule in rules}
         entities = tuple(each for each in schema.entities if each in found)
-        wanted = {ID_FIELD, TIME_FIELD}.union(*(each.fields for each in (*rules, *entities)))
+        wanted = {ID_FIELD, TIME_FIELD, *(name for each in entities for name in each.fields)}
+        wanted |= {name for rule in rules for name in rule.fields}
         fields = tuple(field for field in schema.fields if field.name in wanted)
         return TransactionSchema(fields, entities=entities)
 
