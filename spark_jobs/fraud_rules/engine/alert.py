@@ -133,11 +133,14 @@ def _baseline(
 ) -> BaselineDocument:
     """The baseline in an output row, for a transaction of this event time. It ends right before the window."""
     field = None if baseline.aggregate_field is None else schema.field(baseline.aggregate_field)
+    start_ms, end_ms = rule.whole_window.start_ms(time_ms), rule.window.start_ms(time_ms)
+    assert start_ms is not None
+    assert end_ms is not None, "no calendar window has a baseline"
     return BaselineDocument(
         value=baseline_value(rule, row, 0 if field is None else field.scale),
         count=row[at.O_BASE_COUNT],
-        window_start=rule.whole_window.start_ms(time_ms),
-        window_end=rule.window.start_ms(time_ms),
+        window_start=start_ms,
+        window_end=end_ms,
     )
 
 

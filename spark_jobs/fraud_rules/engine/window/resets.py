@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from fraud_rules.engine.window.bundles import Ints, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.hash_tables import find_mark
-from fraud_rules.engine.window.key_rows import first_at_or_after
 from fraud_rules.engine.window.layout import (
     E_SEQ,
     H_MARKS,
@@ -25,6 +24,7 @@ from fraud_rules.engine.window.layout import (
     S_BASE,
     S_TAIL,
 )
+from fraud_rules.engine.window.series.step_sums import first_at_or_after
 
 
 @inlined
