@@ -167,7 +167,7 @@ function sortedText(names: unknown): string {
 }
 
 /** The aggregate of a rule. Rules of the Flink demo encode a count as the sum of a field of ones. */
-function aggregateText(rule: RuleDocument): string {
+export function aggregateText(rule: RuleDocument): string {
   const name = toText(rule["aggregatorFunctionType"]).toUpperCase() || "?";
   const field = toText(rule["aggregateFieldName"]);
   const [, count] = /^(COUNT|COUNT_WITH_RESET)_FLINK$/u.exec(field) ?? [];

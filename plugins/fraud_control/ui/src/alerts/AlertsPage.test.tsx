@@ -114,7 +114,7 @@ test("an alert shows its conditions: value, limit and window, and the rules that
   await userEvent.click(within(await screen.findByRole("listitem")).getByRole("button", { expanded: false }));
   const table = within(await screen.findByRole("table", { name: "Conditions" }));
   const [, ...rows] = table.getAllByRole("row");
-  expect(rows[0]).toHaveTextContent(/COUNT4 payments>= 3.*1 h, from.*4Holds/u);
+  expect(rows[0]).toHaveTextContent(/COUNT\(\)4 payments>= 3.*1 h, from.*4Holds/u);
   expect(rows[1]).toHaveTextContent("Rule 12700.52Does not hold");
   expect(rows[2]).toHaveTextContent("Rule 13not evaluatedDoes not hold");
   expect(table.getByRole("link", { name: "Rule 12" })).toHaveAttribute("href", "/rules/12?tab=versions&log=8");

@@ -6,7 +6,7 @@ import { Chip } from "../components/Chip";
 import { ScrollableTable } from "../components/ScrollableTable";
 import { Timestamp } from "../components/Timestamp";
 import { conditionsOf } from "../conditions";
-import { formatNumber, windowText } from "../format";
+import { aggregateText, formatNumber, windowText } from "../format";
 import { limitText, valueText } from "../measure";
 import type { Alert } from "./types";
 
@@ -48,7 +48,7 @@ function AggregateCells({ condition, document }: { condition: Condition; documen
   const start = condition.windowStart ?? null;
   return (
     <>
-      <Table.Td>{String(document["aggregatorFunctionType"] ?? "")}</Table.Td>
+      <Table.Td>{aggregateText(document)}</Table.Td>
       <Table.Td className="number">
         {condition.value === null ? "none" : valueText(document, condition.value, fields)}
       </Table.Td>
