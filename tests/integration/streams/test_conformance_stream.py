@@ -1,6 +1,6 @@
 """Every conformance case through the running detector: a real broker, real Spark, real cuts and pins.
 
-Cases with the same settings and schema share a detector and its logs. Each case is a day later than the previous one,
+Cases with the same settings and schema share a detector and its logs. Each case is days later than the previous one,
 after a DELETE_RULES_ALL, so that no window, watermark or mark reaches the next case. The records have the append
 times of the case (topics with the producer's timestamps). Cases about the calendar keep their own dates.
 """
@@ -46,7 +46,7 @@ DATED = {
     "week_and_month": 3,
 }
 """Cases whose results depend on the date, by detector. Those of a detector come one after the other in time."""
-_TIME = re.compile(r"(?<![\d.])1(?:69|70)\d{10}(?![\d.])")
+_TIME = re.compile(r"(?<![\d.])1(?:6[5-9]|7[01])\d{10}(?![\d.])")
 _STOP = {"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL_STOP"}
 _FORGET = {"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"}
 
@@ -145,7 +145,8 @@ def answers(
         installation = Installation.make(
             tmp_path_factory.mktemp("detector"), project, topics, SCHEMAS[group.schema], **settings
         )
-        shifted = [Shifted(case, 0 if group.dated else 1 + position) for position, case in enumerate(_ordered(cases))]
+        ordered = _ordered(cases)
+        shifted = [Shifted(case, 0) for case in ordered] if group.dated else list(_one_after_the_other(ordered))
         _run(shifted, installation, detectors)
         found |= {each.case.name: (each, answer) for each, answer in _answers(shifted, installation)}
         measured += [each for each in installation.progress() if each.rule_cpu]
@@ -165,6 +166,16 @@ def _ordered(cases: Sequence[Case]) -> list[Case]:
             order.index(case.name) if case.name in DATED else 0,
         ),
     )
+
+
+def _one_after_the_other(cases: Sequence[Case]) -> Iterator[Shifted]:
+    """Shift each case by a day more than the case before it, or by as many days as that one lasts."""
+    days, end_ms = 0, 0
+    for case in cases:
+        times_ms = [int(time) for time in _TIME.findall(json.dumps(case.document["steps"]))]
+        days = max(days + 1, -((min(times_ms, default=end_ms) - end_ms - DAY_MS // 2) // DAY_MS))
+        end_ms = max(end_ms, max(times_ms, default=0) + days * DAY_MS)
+        yield Shifted(case, days)
 
 
 def _run(shifted: Sequence[Shifted], installation: Installation, detectors: DetectorsInTurn) -> None:
