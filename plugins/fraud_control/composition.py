@@ -32,6 +32,7 @@ from fraud_control.service.reading.evidence_search import EvidenceSource
 from fraud_control.service.reading.pool import ReadingPool
 from fraud_control.service.role_cache import RoleCache
 from fraud_control.service.rules.approved_content import SeedContents, no_seeds
+from fraud_control.service.rules.predictions import OffPrediction, off_predictions
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.service.today import Today, today_of
 from fraud_control.service.whatif import WhatIfs
@@ -54,6 +55,7 @@ from fraud_control.sync.unapproved import (
 from fraud_control.ttl_cache import CachedByKey, CachedValue
 from fraud_control.watch.data_watch import DataWatch
 from fraud_control.watch.flood_guard import FloodGuard
+from fraud_control.watch.prediction_watch import PredictionWatch
 from fraud_control.watch.reader_watch import ReaderWatch
 from fraud_control.watch.requested_what_ifs import RequestedWhatIfs
 from fraud_control.watch.rule_changes import ChangesWatch
@@ -85,6 +87,7 @@ _SNOOZES_TTL_S = 1.0
 _MARKS_TTL_S = 1.0
 _FIRE_STATS_TTL_S = 5.0
 _TODAY_TTL_S = 2.0
+_OFF_PREDICTIONS_TTL_S = 60.0
 _HEALTH_TTL_S = 5.0
 _ALARMS_TTL_S = 2.0
 _RECEIVERS_TTL_S = 60.0
@@ -144,6 +147,7 @@ class ControlPlane:
     alarm_receivers: CachedValue[Sequence[str]]
     receivers: CachedValue[list[ReceiverShown]]
     today: CachedValue[Today]
+    off_predictions: CachedValue[list[OffPrediction]]
     health_hours: CachedValue[list[HealthHour] | None]
     drift: DriftCheck
     readers: ReaderWatch
@@ -236,6 +240,9 @@ def compose(
         steady_ms,
         lambda: watch.leads,
     )
+    predictions = PredictionWatch(
+        store, what_ifs.saved, detector.detector, desk, lambda: database.leadership("predictions")
+    )
     health_hours = CachedValue(lambda: read_hours(environment.kafka, detector, now_ms()), _HEALTH_TTL_S)
     data = DataWatch(
         lambda: data_faults(health_hours() or (), schema.names, now_ms()),
@@ -245,7 +252,10 @@ def compose(
     )
     notifier = Notifier(database, settings.receivers, environment.notify, now_ms, environment.send_alarm)
     label_export = LabelExport(database, label_file)
-    threads = (feed, changes, guard, watch, panel, readers, data, notifier, label_export, requested_what_ifs, runner)
+    threads = (
+        feed, changes, guard, watch, panel, readers, data, notifier, label_export, requested_what_ifs, runner,
+        predictions,
+    )  # fmt: skip
     for thread in threads:
         thread.start()
         stack.callback(thread.stop)
@@ -280,6 +290,7 @@ def compose(
         today=CachedValue(
             lambda: today_of(memory.day, database, now_ms(), complete=feed.day_is_complete), _TODAY_TTL_S
         ),
+        off_predictions=CachedValue(partial(_off_predictions, store), _OFF_PREDICTIONS_TTL_S),
         health_hours=health_hours,
         drift=drift,
         readers=readers,
@@ -291,6 +302,11 @@ def compose(
 def _snoozing(store: StoreAccess) -> Snoozing:
     with store.reading() as work:
         return Snoozing(snoozes(work.session, work.now_ms), work.now_ms)
+
+
+def _off_predictions(store: StoreAccess) -> list[OffPrediction]:
+    with store.reading() as work:
+        return off_predictions(work.session, work.now_ms)
 
 
 def _mark_counts(store: StoreAccess) -> Mapping[int, tuple[int, int]]:

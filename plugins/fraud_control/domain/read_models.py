@@ -332,6 +332,51 @@ class PresentFigures(ReadModel):
     alerts_per_day: float
 
 
+class OutcomeDay(ReadModel):
+    """The live alerts and the shadow alerts of a rule on a day (UTC). `whole` is false for the present day. `off`: the
+    live alerts of a whole day are outside of the prediction.
+    """
+
+    day: str
+    alerts: int
+    shadow: int
+    whole: bool
+    off: bool
+
+
+class OutcomeSpan(ReadModel):
+    """The live alerts of a rule in a time. `amount` is the sum of their amounts, null if the payments have none.
+    `fraud` and `not_fraud` count those with a mark or a label, and `repeated_keys` the keys with more than one alert.
+    """
+
+    since_ms: EpochMs = Field(serialization_alias="since")
+    until_ms: EpochMs = Field(serialization_alias="until")
+    alerts: int
+    alerts_per_day: float
+    amount: str | None
+    fraud: int
+    not_fraud: int
+    repeated_keys: int
+
+
+class RuleOutcome(ReadModel):
+    """What a rule was predicted to do when it was approved, and what it did. `report` is the name of the what-if.
+    `low` and `high` bound the alerts of a day with a probability of 90%. `before` is as long as `after`, and at least a
+    day.
+    """
+
+    live_ms: EpochMs = Field(serialization_alias="liveSince")
+    approved_by: str
+    report: str
+    predicted_days: int
+    per_day: float
+    low: int
+    high: int
+    days: list[OutcomeDay]
+    before: OutcomeSpan
+    after: OutcomeSpan
+
+
 class Snooze(ReadModel):
     """A snooze in force."""
 

@@ -174,7 +174,8 @@ class ApprovalRow(OfItem, Base):
     array of users) changed it since its last approval.
 
     `payload` has all values of a change of a list or map as JSON. Its `document` has only the first of them. `basis`
-    is a JSON object, see `basis`; None for a request of a release without it.
+    is a JSON object, see `basis`; None for a request of a release without it. `prediction` is a `Prediction` as JSON,
+    once the what-if of the requested rule has ended.
     """
 
     __tablename__ = "approvals"
@@ -193,6 +194,7 @@ class ApprovalRow(OfItem, Base):
     document: Mapped[str]
     payload: Mapped[str | None] = mapped_column(deferred=True)
     basis: Mapped[str | None]
+    prediction: Mapped[str | None]
     author: Mapped[str] = mapped_column(String(USER_CHARS))
     contributors: Mapped[str]
     requested_by: Mapped[str] = mapped_column(String(USER_CHARS))

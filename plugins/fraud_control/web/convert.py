@@ -8,6 +8,7 @@ from typing import Any
 
 from fraud_control.domain.item import ItemName
 from fraud_control.feed.events import FeedBatch
+from fraud_control.service.rules.predictions import prediction_of
 from fraud_control.web.problems import reasons_shown
 from fraud_control.web.schemas import rules
 from fraud_control.web.schemas.detector import ProgressPoint
@@ -61,6 +62,7 @@ def pending_activation(version: int, item: ItemName) -> rules.Activation:
 
 def saved_what_if_of(name: str, result: Mapping[str, Any]) -> rules.SavedWhatIf:
     """Convert the result of a saved what-if. `name` is that of its report."""
+    prediction = prediction_of(name, result)
     return rules.SavedWhatIf(
         at=result["evaluatedMs"],
         report=report_path("whatif", name),
@@ -69,6 +71,7 @@ def saved_what_if_of(name: str, result: Mapping[str, Any]) -> rules.SavedWhatIf:
         fires=result["fires"],
         alerts_per_day=result.get("alertsPerDay"),
         coverage=result.get("coverage"),
+        expected=None if prediction is None else (prediction.low, prediction.high),
         suppressed=result["suppressed"],
         keys=result["keys"],
         labels=result.get("labels"),

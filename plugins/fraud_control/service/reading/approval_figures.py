@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
@@ -29,14 +29,17 @@ from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.model.schema import ID_FIELD, FieldType
 
 __all__ = [
+    "EVALUATED",
     "approval_figures",
+    "fires_of",
     "present_figures",
+    "reviewed_alerts",
     "rule_to_evaluate",
     "saved_what_if",
     "shadow_figures",
 ]
 
-_EVALUATED: Final = (None, StateName.ACTIVE.value, StateName.SIGNAL.value, StateName.SHADOW.value)
+EVALUATED: Final = (None, StateName.ACTIVE.value, StateName.SIGNAL.value, StateName.SHADOW.value)
 """The targets of requests after which the detector evaluates the rule. None: an edit or a rollback."""
 _DAY_MS: Final = 86_400_000
 _MOST_READ: Final = 20
@@ -74,7 +77,7 @@ def rule_to_evaluate(session: Session, rule_id: int) -> dict[str, Any] | None:
     """The rule of an open request after which the detector evaluates the rule, without its state. Else None."""
     head = session.get(ItemHead, ItemName.of_rule(rule_id))
     request = None if head is None or head.approval_id is None else session.get(ApprovalRow, head.approval_id)
-    if request is None or request.target not in _EVALUATED:
+    if request is None or request.target not in EVALUATED:
         return None
     return _requested_rule(request)
 
@@ -85,27 +88,16 @@ def shadow_figures(
     """Count the shadow alerts of a rule since it became a shadow rule with this document, and their marks: all, and
     those by the requester. None if it is no shadow rule.
 
-    The alert index has the alerts of the last `alert_days` days. Of an alert's mark and the label of its transaction,
-    the newer one counts. `text_ids`: transaction ids are texts.
+    The alert index has the alerts of the last `alert_days` days. `text_ids`: transaction ids are texts.
     """
     rule_id = document["ruleId"]
-    since_ms = _since_ms(session, rule_id, StateName.SHADOW, _fires_of(document))
+    since_ms = _since_ms(session, rule_id, StateName.SHADOW, fires_of(document))
     if since_ms is None:
         return None
     since_ms = max(since_ms, now_ms - alert_days * _DAY_MS)
     wanted = AlertRow.rule_id == rule_id, AlertRow.shadow.is_(True), AlertRow.append_ms >= since_ms
     alerts = session.scalar(select(func.count()).select_from(AlertRow).where(*wanted)) or 0
-    verdict, own = _newer(LabelRow.verdict, MarkRow.verdict), _newer(LabelRow.author, MarkRow.who) == requester
-    reviewed = (
-        select(verdict, func.count(), func.sum(case((own, 1), else_=0)))
-        .select_from(AlertRow)
-        .outerjoin(MarkRow, MarkRow.alert_id == AlertRow.alert_id)
-        .outerjoin(AlertValueRow, (AlertValueRow.alert_id == AlertRow.alert_id) & (AlertValueRow.field == ID_FIELD))
-        .outerjoin(LabelRow, _indexed_id(text_ids=text_ids) == AlertValueRow.value)
-        .where(*wanted)
-    )
-    verdicts = {found: (int(count), int(mine)) for found, count, mine in session.execute(reviewed.group_by(verdict))}
-    (fraud, own_fraud), (not_fraud, own_not_fraud) = (verdicts.get(each, (0, 0)) for each in ("FRAUD", "NOT_FRAUD"))
+    (fraud, own_fraud), (not_fraud, own_not_fraud) = reviewed_alerts(session, wanted, requester, text_ids=text_ids)
     return ShadowFigures(
         since_ms=since_ms,
         until_ms=now_ms,
@@ -114,6 +106,26 @@ def shadow_figures(
         not_fraud=not_fraud,
         by_requester=own_fraud + own_not_fraud,
     )
+
+
+def reviewed_alerts(
+    session: Session, chosen: Sequence[ColumnElement[bool]], user: str, *, text_ids: bool
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Count the alerts of a condition that are fraud and that are not, each with the part that this user has reviewed.
+
+    Of an alert's mark and the label of its transaction, the newer one counts.
+    """
+    verdict, own = _newer(LabelRow.verdict, MarkRow.verdict), _newer(LabelRow.author, MarkRow.who) == user
+    reviewed = (
+        select(verdict, func.count(), func.sum(case((own, 1), else_=0)))
+        .select_from(AlertRow)
+        .outerjoin(MarkRow, MarkRow.alert_id == AlertRow.alert_id)
+        .outerjoin(AlertValueRow, (AlertValueRow.alert_id == AlertRow.alert_id) & (AlertValueRow.field == ID_FIELD))
+        .outerjoin(LabelRow, _indexed_id(text_ids=text_ids) == AlertValueRow.value)
+        .where(*chosen)
+    )
+    verdicts = {found: (int(count), int(mine)) for found, count, mine in session.execute(reviewed.group_by(verdict))}
+    return verdicts.get("FRAUD", (0, 0)), verdicts.get("NOT_FRAUD", (0, 0))
 
 
 def present_figures(session: Session, rule_id: int, now_ms: int, alert_days: int) -> PresentFigures | None:
@@ -141,7 +153,7 @@ def _since_ms(session: Session, rule_id: int, state: StateName, content: dict[st
     revisions = select(RevisionRow).where(RevisionRow.concerns(ItemName.of_rule(rule_id)))
     since_ms: int | None = None
     for row in session.scalars(revisions.order_by(RevisionRow.revision.desc())).yield_per(100):
-        fires = _fires_of(document_of(row.document))
+        fires = fires_of(document_of(row.document))
         content = fires if content is None else content
         if row.state != state.value or fires != content:
             break
@@ -166,7 +178,7 @@ def saved_what_if(archive: ArchivePath, document: Mapping[str, Any]) -> tuple[st
     Before a rule is saved, its what-if has the id that it gets, unless another rule gets it first. Only the newest
     reports of the id are read. Raises ArchiveUnreachable.
     """
-    rule_id, wanted = document["ruleId"], _fires_of(document)
+    rule_id, wanted = document["ruleId"], fires_of(document)
     with unreachable_named(archive):
         folders: list[ArchivePath] = [*(archive / FOLDER).glob(f"*-rule-{rule_id}")]
     folders.sort(key=lambda folder: folder.name, reverse=True)
@@ -177,7 +189,7 @@ def saved_what_if(archive: ArchivePath, document: Mapping[str, Any]) -> tuple[st
         except (OSError, *UNDECODABLE):
             continue  # a report that is removed, or not written completely
         rule = result.get("rule")
-        if isinstance(rule, dict) and _fires_of(rule) == wanted:
+        if isinstance(rule, dict) and fires_of(rule) == wanted:
             return folder.name, result
     return None
 
@@ -187,6 +199,6 @@ def _content(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name != _STATE}
 
 
-def _fires_of(document: Mapping[str, Any]) -> dict[str, Any]:
+def fires_of(document: Mapping[str, Any]) -> dict[str, Any]:
     """The members of a rule that decide when it fires. Evidence about a rule holds while these are equal."""
     return {name: value for name, value in document.items() if name not in _WITHOUT_EFFECT}

@@ -13,6 +13,7 @@ from fraud_control.service.items.approvals import decide
 from fraud_control.service.reading.approval_figures import approval_figures
 from fraud_control.service.rules import imports, queries, transitions
 from fraud_control.service.rules.approved_content import approved_contents
+from fraud_control.service.rules.predictions import outcome_of
 from fraud_control.service.rules.sample_value import Sample, sample_value
 from fraud_control.service.rules.validation import validate
 from fraud_control.web import rows
@@ -26,7 +27,9 @@ from fraud_control.web.problems import WebError
 from fraud_control.web.routing import Before, DryRun, FileForm, Limit, change_of, file_of_items, least, router
 from fraud_control.web.schemas import rules as schemas
 from fraud_control.web.schemas.base import MAX_ID
+from fraud_ops.paths import report_path
 from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.model.schema import ID_FIELD, FieldType
 
 __all__ = ["routes"]
 
@@ -108,6 +111,16 @@ def edit_rule(
         transitions.edit(work, actor, rule_id, revision, _rule_input(body), body.comment)
         rule = queries.detail(work, rule_id)
     return rows.detail(plane, rule, 200 if rule.row.pending is None else 202)
+
+
+@routes.get("/rules/{rule_id}/outcome", response_model=schemas.Outcome, openapi_extra=least("viewer", LaneName.READS))
+def get_outcome(plane: CurrentPlane, rule_id: Id) -> Response:
+    """Compare what the approved rule was predicted to do with what it did. Null without a prediction."""
+    ids = plane.schema.field(ID_FIELD)
+    text_ids = ids is not None and ids.type is FieldType.STRING
+    with plane.store.reading() as work:
+        found = outcome_of(work.session, rule_id, work.now_ms, text_ids=text_ids)
+    return answer(schemas.Outcome(outcome=found, report=None if found is None else report_path("whatif", found.report)))
 
 
 @routes.get("/rules/{rule_id}/versions", response_model=schemas.Versions, openapi_extra=least("viewer"))

@@ -15,6 +15,7 @@ from fraud_control.domain.read_models import (
     PresentFigures,
     ProblemReason,
     Revision,
+    RuleOutcome,
     RuleUse,
     ShadowFigures,
     StoredRule,
@@ -117,6 +118,7 @@ class SavedWhatIf(ResponseModel):
     fires: int
     alerts_per_day: float | None
     coverage: Coverage | None
+    expected: tuple[int, int] | None = Field(description="Nine of ten days have from so many to so many alerts.")
     suppressed: int
     keys: int
     labels: dict[str, Any] | None
@@ -129,6 +131,13 @@ class ApprovalFigures(ResponseModel):
     present: PresentFigures | None = Field(description="The alerts of the active rule that the request changes.")
     what_if: SavedWhatIf | None
     running: bool = Field(description="Whether a what-if of the requested rule waits or runs.")
+
+
+class Outcome(ResponseModel):
+    """What an approved rule was predicted to do, and what it did. Both are null without a prediction."""
+
+    outcome: RuleOutcome | None
+    report: str | None = Field(description="The address of the report of the what-if.")
 
 
 class Quality(ResponseModel):

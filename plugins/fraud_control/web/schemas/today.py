@@ -9,7 +9,7 @@ from pydantic import Field
 from fraud_control.domain.read_models import EpochMs, RecentChange
 from fraud_control.web.schemas.base import ResponseModel
 
-__all__ = ["DayHour", "DayKeys", "DayRule", "KeyAlerts", "TodayShown"]
+__all__ = ["DayHour", "DayKeys", "DayRule", "KeyAlerts", "RuleDeparture", "TodayShown"]
 
 
 class DayHour(ResponseModel):
@@ -44,6 +44,17 @@ class DayKeys(ResponseModel):
     values: list[KeyAlerts]
 
 
+class RuleDeparture(ResponseModel):
+    """A rule that raised fewer alerts than `low` or more than `high` on the last whole day (UTC)."""
+
+    rule_id: int
+    name: str
+    day: str
+    alerts: int
+    low: int
+    high: int
+
+
 class TodayShown(ResponseModel):
     """The figures of the last 24 hours, from `since` on. Rules and keys are those with the most alerts."""
 
@@ -60,3 +71,4 @@ class TodayShown(ResponseModel):
     rules: list[DayRule]
     keys: list[DayKeys]
     changes: list[RecentChange]
+    off_prediction: list[RuleDeparture]

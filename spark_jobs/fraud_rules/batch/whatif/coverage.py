@@ -23,12 +23,14 @@ _THIN_MS: Final = 23 * 3_600_000
 
 
 class Coverage(msgspec.Struct, frozen=True, rename="camel"):
-    """The asked days, those of them with data, and the covered time. `thin`: too little for a rate to rely on."""
+    """The asked days, those of them with data, and the covered time. `thin`: too little for a rate to rely on. `whole`
+    are the days that are covered from midnight to midnight. Reports of earlier releases have none."""
 
     days: int
     days_with_data: int
     covered_ms: int
     thin: bool
+    whole: list[str] = []
 
     def total(self, per_day: float) -> float:
         """The number in the covered time at this rate."""
@@ -52,13 +54,16 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel"):
 def coverage_of(manifest: Manifest, days: Sequence[Day]) -> Coverage:
     """The coverage of consecutive days."""
     found = {day: _files(manifest, day) for day in (days[0].plus(-1), *days, days[-1].plus(1))}
-    covered = [
-        _covered_ms(manifest, day, files, before=bool(found[day.plus(-1)]), after=bool(found[day.plus(1)]))
+    covered = {
+        str(day): _covered_ms(manifest, day, files, before=bool(found[day.plus(-1)]), after=bool(found[day.plus(1)]))
         for day in days
         if (files := found[day])
-    ]
-    covered_ms = sum(covered)
-    return Coverage(len(days), len(covered), covered_ms, covered_ms < max(_THIN_MS, len(days) * DAY_MS // 2))
+    }
+    covered_ms = sum(covered.values())
+    thin = covered_ms < max(_THIN_MS, len(days) * DAY_MS // 2)
+    return Coverage(
+        len(days), len(covered), covered_ms, thin, [day for day, of_day in covered.items() if of_day == DAY_MS]
+    )
 
 
 def _files(manifest: Manifest, day: Day) -> list[FileEntry]:

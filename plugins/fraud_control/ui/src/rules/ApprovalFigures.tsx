@@ -96,7 +96,10 @@ function WhatIfFacts({ whatIf }: { whatIf: NonNullable<Figures["whatIf"]> }) {
   const days = whatIf.days.length;
   return (
     <>
-      <Fact name="Expected alerts per day">{formatNumber(whatIf.alertsPerDay)}</Fact>
+      <Fact name="Expected alerts per day">
+        {formatNumber(whatIf.alertsPerDay)}
+        {whatIf.expected && ` (${formatNumber(whatIf.expected[0])} to ${formatNumber(whatIf.expected[1])})`}
+      </Fact>
       <Fact name="What-if">
         <a href={airflowPath(whatIf.report)}>
           {formatCount(whatIf.fires, "alert")} in {formatCount(days, "day")} to {whatIf.days.at(-1)}

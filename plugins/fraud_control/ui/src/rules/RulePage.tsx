@@ -19,6 +19,7 @@ import { WarmUpChip } from "../components/WarmUpChip";
 import { formatMicroseconds } from "../format";
 import { isPartial } from "../ruleSentence";
 import { Editor, preloadEditor } from "./Editor";
+import { OutcomePanel } from "./OutcomePanel";
 import { PendingApproval } from "./PendingApproval";
 import { RuleHealthPanel } from "./RuleHealthPanel";
 import { RevisionsPanel } from "./RevisionsPanel";
@@ -143,6 +144,7 @@ function RuleView({ me, schema, rule, template }: Props) {
           <Tabs.Tab value="rule">Rule{edit.dirty && " (unsaved)"}</Tabs.Tab>
           {me.can.includes("whatIf") && <Tabs.Tab value="whatif">What-if</Tabs.Tab>}
           {rule && <Tabs.Tab value="health">Matches</Tabs.Tab>}
+          {rule && <Tabs.Tab value="outcome">Outcome</Tabs.Tab>}
           {rule && <Tabs.Tab value="versions">Revisions</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="rule">
@@ -156,6 +158,11 @@ function RuleView({ me, schema, rule, template }: Props) {
         {rule && (
           <Tabs.Panel value="health">
             <RuleHealthPanel ruleId={rule.ruleId} />
+          </Tabs.Panel>
+        )}
+        {rule && (
+          <Tabs.Panel value="outcome">
+            <OutcomePanel ruleId={rule.ruleId} />
           </Tabs.Panel>
         )}
         {rule && (

@@ -29,6 +29,7 @@ function today(members: Partial<Today> = {}): Today {
     rules: [],
     keys: [],
     changes: [],
+    offPrediction: [],
     ...members,
   };
 }
@@ -68,6 +69,16 @@ test("the page shows figures, rules, payers and changes of the day", async () =>
     "/alerts?entity=payeeId%3A42&shadow=false&since=24h",
   );
   expect(screen.getByText(/revision 3, ben: seen/u)).toBeVisible();
+});
+
+test("the page names the rules outside of their prediction", async () => {
+  answer = today({
+    offPrediction: [{ ruleId: 7, name: "Mules", day: "2023-11-14", alerts: 40, low: 6, high: 16 }],
+  });
+  renderPage(<TodayPage />);
+  const link = await screen.findByRole("link", { name: "7 Mules" });
+  expect(link).toHaveAttribute("href", "/rules/7?tab=outcome");
+  expect(link.parentElement).toHaveTextContent("7 Mules: 40 alerts on 2023-11-14, predicted 6 to 16");
 });
 
 test("a day without alerts, and figures that are not complete", async () => {

@@ -14,7 +14,7 @@ import { SeverityChip } from "../components/SeverityChip";
 import { Timestamp } from "../components/Timestamp";
 import { entityPath } from "../entity/entityPath";
 import { fieldLabel } from "../fields";
-import { formatNumber } from "../format";
+import { formatCount, formatNumber } from "../format";
 import { useLiveness } from "../outage/useLiveness";
 import { VerdictChip } from "../outage/VerdictChip";
 import { HourChart } from "./HourChart";
@@ -95,6 +95,7 @@ function Figures({ today }: { today: Today }) {
           <Link to="/decisions?outcome=NOTE">{formatNumber(decisions["NOTE"])}</Link>
         </Fact>
       </dl>
+      {today.offPrediction.length > 0 && <OffPrediction rules={today.offPrediction} />}
       <section className="panel" aria-label="Alerts by hour">
         <h2>Alerts by hour and severity</h2>
         <HourChart hours={today.hours} />
@@ -109,6 +110,25 @@ function Figures({ today }: { today: Today }) {
         ))}
       </div>
     </div>
+  );
+}
+
+/** The rules whose alerts of the last whole day are outside of the prediction of their approval. */
+function OffPrediction({ rules }: { rules: Today["offPrediction"] }) {
+  return (
+    <Section title="Rules outside of their prediction" empty={null}>
+      <ul>
+        {rules.map((rule) => (
+          <li key={rule.ruleId}>
+            <Link to={`/rules/${rule.ruleId}?tab=outcome`}>
+              {rule.ruleId} {rule.name}
+            </Link>
+            : {formatCount(rule.alerts, "alert")} on {rule.day}, predicted {formatNumber(rule.low)} to{" "}
+            {formatNumber(rule.high)}
+          </li>
+        ))}
+      </ul>
+    </Section>
   );
 }
 

@@ -1,0 +1,60 @@
+"""The alerts that a rule will raise in a day, predicted from those of past days. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+__all__ = ["SPAN_DAYS", "Prediction", "predicted"]
+
+SPAN_DAYS: Final = 30
+"""How many days after its approval a rule is compared with its prediction."""
+
+_LEAST_DAYS: Final = 3
+_NORMAL: Final = 1.645
+_STUDENT: Final = (2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771)
+"""The 95% points of Student's distributions with 2, 3, ... degrees of freedom."""
+_ANSCOMBE: Final = 0.375
+
+
+class Prediction(msgspec.Struct, frozen=True, rename="camel"):
+    """The alerts of one more day: from `low` to `high` with a probability of 90%, if the payments stay as they were.
+
+    `counts` are the alerts that the rule would have raised on each past day with data, and `per_day` is their mean.
+    `report` is the name of the what-if.
+    """
+
+    report: str
+    counts: list[int]
+    per_day: float
+    low: int
+    high: int
+
+    def covers(self, alerts: int) -> bool:
+        """Whether a day with so many alerts is inside the interval."""
+        return self.low <= alerts <= self.high
+
+
+def predicted(report: str, counts: Sequence[int]) -> Prediction | None:
+    """Predict the alerts of one more day from those of past days; None from fewer than three days.
+
+    The interval is that of a mean of normal values for `2 * sqrt(count + 3/8)` (Anscombe 1948), whose variance is 1 for
+    counts of independent alerts. Days that differ more make it wider; days that are alike by chance do not make it
+    narrower.
+    """
+    n = len(counts)
+    if n < _LEAST_DAYS:
+        return None
+    values = [2 * math.sqrt(count + _ANSCOMBE) for count in counts]
+    mean = sum(values) / n
+    deviation = math.sqrt(sum((each - mean) ** 2 for each in values) / (n - 1))
+    half = max(_NORMAL, _student(n - 1) * deviation) * math.sqrt(1 + 1 / n)
+    low, high = (max(0.0, (mean + side) / 2) ** 2 - _ANSCOMBE for side in (-half, half))
+    return Prediction(report, list(counts), round(sum(counts) / n, 2), max(0, math.ceil(low)), max(0, math.floor(high)))
+
+
+def _student(freedom: int) -> float:
+    return _STUDENT[freedom - 2] if freedom < len(_STUDENT) + 2 else _NORMAL + 1.6 / freedom

@@ -1,0 +1,60 @@
+// @vitest-environment jsdom
+import { screen, within } from "@testing-library/react";
+import { http, HttpResponse } from "msw";
+import { expect, test } from "vitest";
+import { API } from "../api/http";
+import type { Outcome } from "../api/types";
+import { mockServer } from "../testing/mockServer";
+import { renderPage } from "../testing/renderPage";
+import { OutcomePanel } from "./OutcomePanel";
+
+const LIVE = 1_700_000_000_000;
+const SPAN = {
+  since: LIVE,
+  until: LIVE + 86_400_000,
+  alerts: 52,
+  alertsPerDay: 26,
+  amount: "1234.50",
+  fraud: 2,
+  notFraud: 1,
+  repeatedKeys: 3,
+};
+
+let answer: Outcome = { outcome: null, report: null };
+mockServer(http.get(`*${API}/rules/7/outcome`, () => HttpResponse.json(answer)));
+
+test("the panel shows the prediction beside each day since the approval", async () => {
+  answer = {
+    report: "/fraud/reports/whatif/report-1",
+    outcome: {
+      liveSince: LIVE,
+      approvedBy: "pat",
+      report: "report-1",
+      predictedDays: 7,
+      perDay: 10,
+      low: 6,
+      high: 16,
+      days: [
+        { day: "2023-11-15", alerts: 40, shadow: 0, whole: true, off: true },
+        { day: "2023-11-16", alerts: 12, shadow: 3, whole: false, off: false },
+      ],
+      before: { ...SPAN, alerts: 0, alertsPerDay: 0, amount: null, fraud: 0, notFraud: 0, repeatedKeys: 0 },
+      after: SPAN,
+    },
+  };
+  renderPage(<OutcomePanel ruleId={7} />);
+  const rows = within(await screen.findByRole("table", { name: "Days since the approval" })).getAllByRole("row");
+  expect(rows.map((row) => row.textContent).slice(-2)).toEqual([
+    "2023-11-16 so far6 to 16123",
+    "2023-11-156 to 16400outside of the prediction",
+  ]);
+  expect(screen.getByText("10 (6 to 16)")).toBeVisible();
+  expect(screen.getByText("1,234.50")).toBeVisible();
+  expect(screen.getByRole("link", { name: "What-if over 7 whole days" })).toBeVisible();
+});
+
+test("a rule without a prediction says why", async () => {
+  answer = { outcome: null, report: null };
+  renderPage(<OutcomePanel ruleId={7} />);
+  expect(await screen.findByText(/No prediction: the rule was not approved in the last 30 days/u)).toBeVisible();
+});
