@@ -332,6 +332,24 @@ class PresentFigures(ReadModel):
     alerts_per_day: float
 
 
+class ComparedPayments(ReadModel):
+    """Payments with alerts. `fraud` and `not_fraud` count those with a mark or a label."""
+
+    payments: int
+    fraud: int
+    not_fraud: int
+
+
+class RuleComparison(ReadModel):
+    """The payments for which two rules alert, since both have their present content and state."""
+
+    since_ms: EpochMs = Field(serialization_alias="since")
+    until_ms: EpochMs = Field(serialization_alias="until")
+    both: ComparedPayments
+    only_this: ComparedPayments
+    only_other: ComparedPayments
+
+
 class OutcomeDay(ReadModel):
     """The live alerts and the shadow alerts of a rule on a day (UTC). `whole` is false for the present day. `off`: the
     live alerts of a whole day are outside of the prediction.

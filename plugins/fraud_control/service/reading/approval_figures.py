@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, case, func, select
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of
 from fraud_control.domain.errors import NotFound
@@ -18,25 +18,24 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import PresentFigures, ShadowFigures
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import storable_id
-from fraud_control.store.alert_models import IN_EFFECT, AlertRow, AlertValueRow, MarkRow
-from fraud_control.store.label_models import LabelRow
+from fraud_control.service.reading.verdicts import has_text_ids, reviewed_alerts
+from fraud_control.store.alert_models import IN_EFFECT, AlertRow
 from fraud_control.store.models import ApprovalRow, ItemHead, RevisionRow
 from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import unreachable_named
 from fraud_rules.batch.whatif.place import FOLDER
 from fraud_rules.codec.rules.members import REMARKS
 from fraud_rules.kafka.decoding import UNDECODABLE
-from fraud_rules.model.schema import ID_FIELD, FieldType
 
 __all__ = [
     "EVALUATED",
     "approval_figures",
     "fires_of",
     "present_figures",
-    "reviewed_alerts",
     "rule_to_evaluate",
     "saved_what_if",
     "shadow_figures",
+    "unchanged_since_ms",
 ]
 
 EVALUATED: Final = (None, StateName.ACTIVE.value, StateName.SIGNAL.value, StateName.SHADOW.value)
@@ -62,8 +61,7 @@ def approval_figures(
     request = session.get(ApprovalRow, storable_id(approval_id))
     if request is None or request.rule_id is None:
         raise NotFound(f"approval {approval_id} of a rule does not exist")
-    document, ids = _requested_rule(request), work.reader.schema.field(ID_FIELD)
-    text_ids = ids is not None and ids.type is FieldType.STRING
+    document, text_ids = _requested_rule(request), has_text_ids(work.reader.schema)
     shadow = shadow_figures(session, document, request.requested_by, work.now_ms, days, text_ids=text_ids)
     return document, shadow, present_figures(session, request.rule_id, work.now_ms, days)
 
@@ -91,7 +89,7 @@ def shadow_figures(
     The alert index has the alerts of the last `alert_days` days. `text_ids`: transaction ids are texts.
     """
     rule_id = document["ruleId"]
-    since_ms = _since_ms(session, rule_id, StateName.SHADOW, fires_of(document))
+    since_ms = unchanged_since_ms(session, rule_id, StateName.SHADOW, fires_of(document))
     if since_ms is None:
         return None
     since_ms = max(since_ms, now_ms - alert_days * _DAY_MS)
@@ -108,32 +106,12 @@ def shadow_figures(
     )
 
 
-def reviewed_alerts(
-    session: Session, chosen: Sequence[ColumnElement[bool]], user: str, *, text_ids: bool
-) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Count the alerts of a condition that are fraud and that are not, each with the part that this user has reviewed.
-
-    Of an alert's mark and the label of its transaction, the newer one counts.
-    """
-    verdict, own = _newer(LabelRow.verdict, MarkRow.verdict), _newer(LabelRow.author, MarkRow.who) == user
-    reviewed = (
-        select(verdict, func.count(), func.sum(case((own, 1), else_=0)))
-        .select_from(AlertRow)
-        .outerjoin(MarkRow, MarkRow.alert_id == AlertRow.alert_id)
-        .outerjoin(AlertValueRow, (AlertValueRow.alert_id == AlertRow.alert_id) & (AlertValueRow.field == ID_FIELD))
-        .outerjoin(LabelRow, _indexed_id(text_ids=text_ids) == AlertValueRow.value)
-        .where(*chosen)
-    )
-    verdicts = {found: (int(count), int(mine)) for found, count, mine in session.execute(reviewed.group_by(verdict))}
-    return verdicts.get("FRAUD", (0, 0)), verdicts.get("NOT_FRAUD", (0, 0))
-
-
 def present_figures(session: Session, rule_id: int, now_ms: int, alert_days: int) -> PresentFigures | None:
     """Count the alerts of an active rule since it has its present content; None if it is not active.
 
     A count of less than an hour is no rate yet, so an hour is the least time.
     """
-    since_ms = _since_ms(session, rule_id, StateName.ACTIVE)
+    since_ms = unchanged_since_ms(session, rule_id, StateName.ACTIVE)
     if since_ms is None:
         return None
     since_ms = max(since_ms, now_ms - min(_PRESENT_DAYS, alert_days) * _DAY_MS)
@@ -148,7 +126,9 @@ def present_figures(session: Session, rule_id: int, now_ms: int, alert_days: int
     return PresentFigures(since_ms=since_ms, until_ms=now_ms, alerts=alerts, alerts_per_day=round(per_day, 2))
 
 
-def _since_ms(session: Session, rule_id: int, state: StateName, content: dict[str, Any] | None = None) -> int | None:
+def unchanged_since_ms(
+    session: Session, rule_id: int, state: StateName, content: dict[str, Any] | None = None
+) -> int | None:
     """The time since which a rule is in this state with this content (None: its present one); None if it is not."""
     revisions = select(RevisionRow).where(RevisionRow.concerns(ItemName.of_rule(rule_id)))
     since_ms: int | None = None
@@ -159,17 +139,6 @@ def _since_ms(session: Session, rule_id: int, state: StateName, content: dict[st
             break
         since_ms = row.at_ms
     return since_ms
-
-
-def _newer(of_label: InstrumentedAttribute[str], of_mark: InstrumentedAttribute[str]) -> ColumnElement[str | None]:
-    """The column of the newer one: of the mark of an alert, or of the label of its transaction."""
-    is_newer = MarkRow.at_ms.is_(None) | (LabelRow.at_ms >= MarkRow.at_ms)
-    return case((LabelRow.at_ms.is_not(None) & is_newer, of_label), else_=of_mark)
-
-
-def _indexed_id(*, text_ids: bool) -> ColumnElement[str]:
-    """The id of a labelled transaction as the alert index has it. The index has texts in lower case."""
-    return func.lower(LabelRow.transaction_id) if text_ids else LabelRow.transaction_id.expression
 
 
 def saved_what_if(archive: ArchivePath, document: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:

@@ -19,7 +19,8 @@ from fraud_control.domain.item import RULE, ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.prediction import SPAN_DAYS, Prediction, predicted
 from fraud_control.domain.read_models import OutcomeDay, OutcomeSpan, RuleOutcome
-from fraud_control.service.reading.approval_figures import EVALUATED, fires_of, reviewed_alerts
+from fraud_control.service.reading.approval_figures import EVALUATED, fires_of
+from fraud_control.service.reading.verdicts import reviewed_alerts
 from fraud_control.store.alert_models import IN_EFFECT, AlertRow
 from fraud_control.store.models import ApprovalRow, ItemHead
 from fraud_rules.model.day import DAY_MS, Day

@@ -11,8 +11,10 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleInput
 from fraud_control.service.items.approvals import decide
 from fraud_control.service.reading.approval_figures import approval_figures
+from fraud_control.service.reading.verdicts import has_text_ids
 from fraud_control.service.rules import imports, queries, transitions
 from fraud_control.service.rules.approved_content import approved_contents
+from fraud_control.service.rules.comparison import compare
 from fraud_control.service.rules.predictions import outcome_of
 from fraud_control.service.rules.sample_value import Sample, sample_value
 from fraud_control.service.rules.validation import validate
@@ -29,7 +31,6 @@ from fraud_control.web.schemas import rules as schemas
 from fraud_control.web.schemas.base import MAX_ID
 from fraud_ops.paths import report_path
 from fraud_rules.codec.rules.export import RuleFormat
-from fraud_rules.model.schema import ID_FIELD, FieldType
 
 __all__ = ["routes"]
 
@@ -116,11 +117,22 @@ def edit_rule(
 @routes.get("/rules/{rule_id}/outcome", response_model=schemas.Outcome, openapi_extra=least("viewer", LaneName.READS))
 def get_outcome(plane: CurrentPlane, rule_id: Id) -> Response:
     """Compare what the approved rule was predicted to do with what it did. Null without a prediction."""
-    ids = plane.schema.field(ID_FIELD)
-    text_ids = ids is not None and ids.type is FieldType.STRING
     with plane.store.reading() as work:
-        found = outcome_of(work.session, rule_id, work.now_ms, text_ids=text_ids)
+        found = outcome_of(work.session, rule_id, work.now_ms, text_ids=has_text_ids(plane.schema))
     return answer(schemas.Outcome(outcome=found, report=None if found is None else report_path("whatif", found.report)))
+
+
+@routes.get(
+    "/rules/{rule_id}/comparison", response_model=schemas.Comparison, openapi_extra=least("viewer", LaneName.READS)
+)
+def compare_rules(
+    plane: CurrentPlane, rule_id: Id, other: Annotated[int, Query(alias="with", ge=1, le=MAX_ID)]
+) -> Response:
+    """Compare the alerts of two rules by payment. Null unless both alert, live or as a shadow."""
+    days, text_ids = plane.settings.bounds.alert_days, has_text_ids(plane.schema)
+    with plane.store.reading() as work:
+        found = compare(work.session, rule_id, other, work.now_ms, days, text_ids=text_ids)
+    return answer(schemas.Comparison(comparison=found))
 
 
 @routes.get("/rules/{rule_id}/versions", response_model=schemas.Versions, openapi_extra=least("viewer"))

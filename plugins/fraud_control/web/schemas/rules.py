@@ -15,6 +15,7 @@ from fraud_control.domain.read_models import (
     PresentFigures,
     ProblemReason,
     Revision,
+    RuleComparison,
     RuleOutcome,
     RuleUse,
     ShadowFigures,
@@ -131,6 +132,12 @@ class ApprovalFigures(ResponseModel):
     present: PresentFigures | None = Field(description="The alerts of the active rule that the request changes.")
     what_if: SavedWhatIf | None
     running: bool = Field(description="Whether a what-if of the requested rule waits or runs.")
+
+
+class Comparison(ResponseModel):
+    """The alerts of two rules by payment. Null unless both alert, live or as a shadow."""
+
+    comparison: RuleComparison | None
 
 
 class Outcome(ResponseModel):

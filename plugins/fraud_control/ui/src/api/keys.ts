@@ -7,6 +7,7 @@ export const keys = {
   alarms: ["alarms"] as const,
   today: ["today"] as const,
   dataHealth: ["dataHealth"] as const,
+  ruleComparison: (id: number, other: number) => ["rules", "comparison", id, other] as const,
   ruleOutcome: (id: number) => ["rules", "outcome", id] as const,
   ruleHealth: (id: number) => ["dataHealth", "rule", id] as const,
   rules: ["rules"] as const,

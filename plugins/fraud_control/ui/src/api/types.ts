@@ -57,6 +57,7 @@ export type BulkChange = Schemas["BulkChange"];
 export type Matching = Schemas["Matching"];
 export type Me = Schemas["Me"];
 export type RuleHealth = Schemas["RuleHealth"];
+export type Comparison = Schemas["Comparison"];
 export type Outcome = Schemas["Outcome"];
 export type OutcomeSpan = Schemas["OutcomeSpan"];
 export type RuleNames = Schemas["RuleNames"];

@@ -18,6 +18,7 @@ import { Timestamp } from "../components/Timestamp";
 import { WarmUpChip } from "../components/WarmUpChip";
 import { formatMicroseconds } from "../format";
 import { isPartial } from "../ruleSentence";
+import { ComparePanel } from "./ComparePanel";
 import { Editor, preloadEditor } from "./Editor";
 import { OutcomePanel } from "./OutcomePanel";
 import { PendingApproval } from "./PendingApproval";
@@ -145,6 +146,7 @@ function RuleView({ me, schema, rule, template }: Props) {
           {me.can.includes("whatIf") && <Tabs.Tab value="whatif">What-if</Tabs.Tab>}
           {rule && <Tabs.Tab value="health">Matches</Tabs.Tab>}
           {rule && <Tabs.Tab value="outcome">Outcome</Tabs.Tab>}
+          {rule && <Tabs.Tab value="compare">Compare</Tabs.Tab>}
           {rule && <Tabs.Tab value="versions">Revisions</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="rule">
@@ -163,6 +165,11 @@ function RuleView({ me, schema, rule, template }: Props) {
         {rule && (
           <Tabs.Panel value="outcome">
             <OutcomePanel ruleId={rule.ruleId} />
+          </Tabs.Panel>
+        )}
+        {rule && (
+          <Tabs.Panel value="compare">
+            <ComparePanel rule={rule} me={me} />
           </Tabs.Panel>
         )}
         {rule && (
