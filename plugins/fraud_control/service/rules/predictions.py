@@ -15,10 +15,11 @@ from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of
-from fraud_control.domain.item import RULE, ItemName
+from fraud_control.domain.item import RULE
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.prediction import SPAN_DAYS, Prediction, predicted
 from fraud_control.domain.read_models import OutcomeDay, OutcomeSpan, RuleOutcome
+from fraud_control.service.items.heads import rule_head
 from fraud_control.service.reading.approval_figures import EVALUATED, fires_of
 from fraud_control.service.reading.verdicts import reviewed_alerts
 from fraud_control.store.alert_models import IN_EFFECT, AlertRow
@@ -92,10 +93,9 @@ def save_prediction(session: Session, approval_id: int, prediction: Prediction) 
 def outcome_of(session: Session, rule_id: int, now_ms: int, *, text_ids: bool) -> RuleOutcome | None:
     """What a rule was predicted to do, and what it did since its approval; None without a prediction.
 
-    `text_ids`: transaction ids are texts.
+    `text_ids`: transaction ids are texts. Raises NotFound.
     """
-    head = session.get(ItemHead, ItemName.of_rule(rule_id))
-    approval = None if head is None else _approval_in_force(session, head, now_ms)
+    approval = _approval_in_force(session, rule_head(session, rule_id), now_ms)
     if approval is None or approval.prediction is None:
         return None
     live_ms = approval.decided_at_ms or 0

@@ -114,16 +114,20 @@ def edit_rule(
     return rows.detail(plane, rule, 200 if rule.row.pending is None else 202)
 
 
-@routes.get("/rules/{rule_id}/outcome", response_model=schemas.Outcome, openapi_extra=least("viewer", LaneName.READS))
+@routes.get(
+    "/rules/{rule_id}/outcome", response_model=schemas.OutcomeShown, openapi_extra=least("viewer", LaneName.READS)
+)
 def get_outcome(plane: CurrentPlane, rule_id: Id) -> Response:
     """Compare what the approved rule was predicted to do with what it did. Null without a prediction."""
     with plane.store.reading() as work:
         found = outcome_of(work.session, rule_id, work.now_ms, text_ids=has_text_ids(plane.schema))
-    return answer(schemas.Outcome(outcome=found, report=None if found is None else report_path("whatif", found.report)))
+    return answer(
+        schemas.OutcomeShown(outcome=found, report=None if found is None else report_path("whatif", found.report))
+    )
 
 
 @routes.get(
-    "/rules/{rule_id}/comparison", response_model=schemas.Comparison, openapi_extra=least("viewer", LaneName.READS)
+    "/rules/{rule_id}/comparison", response_model=schemas.ComparisonShown, openapi_extra=least("viewer", LaneName.READS)
 )
 def compare_rules(
     plane: CurrentPlane, rule_id: Id, other: Annotated[int, Query(alias="with", ge=1, le=MAX_ID)]
@@ -132,7 +136,7 @@ def compare_rules(
     days, text_ids = plane.settings.bounds.alert_days, has_text_ids(plane.schema)
     with plane.store.reading() as work:
         found = compare(work.session, rule_id, other, work.now_ms, days, text_ids=text_ids)
-    return answer(schemas.Comparison(comparison=found))
+    return answer(schemas.ComparisonShown(comparison=found))
 
 
 @routes.get("/rules/{rule_id}/versions", response_model=schemas.Versions, openapi_extra=least("viewer"))

@@ -134,13 +134,13 @@ class ApprovalFigures(ResponseModel):
     running: bool = Field(description="Whether a what-if of the requested rule waits or runs.")
 
 
-class Comparison(ResponseModel):
+class ComparisonShown(ResponseModel):
     """The alerts of two rules by payment. Null unless both alert, live or as a shadow."""
 
     comparison: RuleComparison | None
 
 
-class Outcome(ResponseModel):
+class OutcomeShown(ResponseModel):
     """What an approved rule was predicted to do, and what it did. Both are null without a prediction."""
 
     outcome: RuleOutcome | None

@@ -61,6 +61,8 @@ ROUTES = [
     Route("POST", "/rules/7/rollback", ANALYST, 404, {"revision": 1}, IF_MATCH),
     Route("GET", "/data-health", VIEWER, 200),
     Route("GET", "/data-health/rules/7", VIEWER, 200),
+    Route("GET", "/rules/7/outcome", VIEWER, 404),
+    Route("GET", "/rules/7/comparison?with=8", VIEWER, 404),
     Route("GET", "/approvals", VIEWER, 200),
     Route("GET", "/approvals/7/figures", VIEWER, 404),
     Route("POST", "/approvals/7/approve", APPROVER, 404, {}),
