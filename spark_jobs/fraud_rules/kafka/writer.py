@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -19,7 +19,9 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import ends_of
 from fraud_rules.kafka.reader import Record, TopicReader, describe
 
-__all__ = ["MAX_RECORD_BYTES", "BatchWriter", "OutRecord", "keep_until_exit", "last_record", "newest_record"]
+__all__ = [
+    "MAX_RECORD_BYTES", "BatchWriter", "OutRecord", "keep_until_exit", "last_record", "newest_record", "newest_records",
+]  # fmt: skip
 
 MAX_RECORD_BYTES: Final = 8_388_608
 """The largest record that this product writes. Hosted Kafka services allow no more."""
@@ -191,10 +193,18 @@ def last_record(kafka: KafkaConnection, topic: str, key: bytes, *, settled: bool
 
 def newest_record(kafka: KafkaConnection, topic: str, key: bytes, *, settled: bool = True) -> Record | None:
     """The record of `last_record`, with its append time. Its value is None if the key was removed."""
-    found: Record | None = None
+    return newest_records(kafka, topic, key.__eq__, settled=settled).get(key)
+
+
+def newest_records(
+    kafka: KafkaConnection, topic: str, is_wanted: Callable[[bytes], bool], *, settled: bool = True
+) -> dict[bytes, Record]:
+    """The records of `newest_record` by key, for all wanted keys. In a topic with one partition, they are those of one
+    moment, while another process writes."""
+    found: dict[bytes, Record] = {}
     with TopicReader(kafka, topic) as reader:
         for partition, ends in ends_of(reader, settled=settled).items():
             for record in reader.read(*ends, partition):
-                if record.key == key:
-                    found = record
+                if record.key is not None and is_wanted(record.key):
+                    found[record.key] = record
     return found

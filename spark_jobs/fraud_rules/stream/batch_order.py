@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -10,7 +11,7 @@ from fraud_rules.engine.statelog import StateVersion
 from fraud_rules.model.output import MarkUpdate
 from fraud_rules.stream.pins import Pin
 
-__all__ = ["BatchOrder", "TaskState"]
+__all__ = ["BatchOrder", "TaskState", "pack_marks", "unpack_marks"]
 
 
 class TaskState(NamedTuple):
@@ -31,7 +32,8 @@ class BatchOrder(msgspec.Struct, frozen=True):
 
     `versions` and `ends` are those of the `StatePosition`, `unswept` the key groups to sweep. `ranges` has the offsets
     [start, end) of the topic `transactions` by partition. `visits_all` means that the batch passes over all key groups,
-    also those without transactions. `marks` are those that the conclusions of the batch before have changed.
+    also those without transactions. `marks` are those that the conclusions of the batch before have changed, packed by
+    key group. The tasks of a large batch get them with their rows, and their order has none.
     """
 
     pin: Pin
@@ -40,7 +42,7 @@ class BatchOrder(msgspec.Struct, frozen=True):
     unswept: list[int] = []
     ranges: dict[int, tuple[int, int]] = {}
     visits_all: bool = False
-    marks: list[MarkUpdate] = []
+    marks: dict[int, bytes] = {}
 
     def task_state(self, key_group: int) -> TaskState:
         """The state of a key group at the start of the batch."""
@@ -57,4 +59,19 @@ class BatchOrder(msgspec.Struct, frozen=True):
         return _decode(encoded)
 
 
-_decode = msgspec.msgpack.Decoder(BatchOrder).decode
+def pack_marks(marks: Iterable[MarkUpdate]) -> dict[int, bytes]:
+    """Pack marks by key group for `unpack_marks`, because a task needs those of its key groups only."""
+    by_group: dict[int, list[MarkUpdate]] = {}
+    for mark in marks:
+        by_group.setdefault(mark.key_group, []).append(mark)
+    return {key_group: _encode(own) for key_group, own in sorted(by_group.items())}
+
+
+def unpack_marks(packed: bytes | None) -> list[MarkUpdate]:
+    """The marks of a key group, none for None."""
+    return [] if packed is None else _decode_marks(packed)
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(BatchOrder).decode
+_decode_marks: Final = msgspec.msgpack.Decoder(list[MarkUpdate]).decode

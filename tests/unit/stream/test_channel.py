@@ -13,12 +13,15 @@ import pytest
 from pyarrow import flight
 
 from fraud_rules.errors import DetectorFailed
+from fraud_rules.model.output import MarkUpdate
+from fraud_rules.stream.batch_order import BatchOrder, pack_marks
 from fraud_rules.stream.channel import AUTHORIZATION, PROGRESS, SERVER_NAME, ChannelAddress, bearer
 from fraud_rules.stream.driver.channel_server import ChannelServer, EvaluatorConnection, serve_channel
 from fraud_rules.stream.driver.evaluator import read_reply
+from fraud_rules.stream.pins import NO_PIN
 from fraud_rules.stream.work import TasksProgress
 from fraud_rules.stream.worker.driver_link import Exchange, pack, received
-from fraud_rules.stream.worker.wire import OutputRow, unpack
+from fraud_rules.stream.worker.wire import OutputRow, TaskRow, unpack
 from tests.support.ports import free_ports
 
 LIMIT_BYTES = 1_000
@@ -79,14 +82,15 @@ def test_garbage_is_refused_and_harms_nothing(body: bytes, server: ChannelServer
 
 
 def test_a_task_gets_the_rows_of_its_part(server: ChannelServer) -> None:
-    server.hand_out(7, [[], [OutputRow(1, b"a"), OutputRow(3, b"b"), OutputRow(1, b"c")]])
-    assert list(received(server.address, 7, 1)) == [(1, b"a"), (3, b"b"), (1, b"c")]
+    rows = [TaskRow(1, b"a"), TaskRow(3, b"b"), TaskRow(1, b"c"), TaskRow(5, None, b"marks")]
+    server.hand_out(7, [[], rows])
+    assert list(received(server.address, 7, 1)) == rows
     assert list(received(server.address, 7, 0)) == []
 
 
 def test_a_task_of_an_earlier_batch_gets_no_rows(server: ChannelServer) -> None:
     """Its host was cut off, perhaps, while another host evaluated the batch."""
-    rows = [OutputRow(1, b"a")]
+    rows = [TaskRow(1, b"a")]
     server.hand_out(7, [rows])
     server.batch_ended()
     with pytest.raises(DetectorFailed, match="another batch runs"):
@@ -113,6 +117,24 @@ def test_a_reply_of_any_size_arrives_whole(sizes: list[int], server: ChannelServ
             exchange.reply(iter(rows))
         assert exchange.next_request() is None
     assert received_rows == [rows, rows]
+
+
+def test_an_order_with_very_many_marks_reaches_the_evaluator(server: ChannelServer) -> None:
+    """It is one frame of the exchange."""
+    marks = [
+        MarkUpdate(number % 64, ("payeeId",), 2, 1, (f"payee-{number:010}",), 1_700_000_000_000 + number, 1)
+        for number in range(200_000)
+    ]
+    order = BatchOrder(NO_PIN, marks=pack_marks(marks))
+
+    def serve(name: bytes, connection: EvaluatorConnection) -> None:
+        connection.writer.write_metadata(order.encode())
+        read_reply(connection.reader, lambda: None)
+
+    server.serve_evaluator(serve)
+    with Exchange(server.address, 1) as exchange:
+        assert BatchOrder.decode(exchange.next_request() or b"") == order
+        exchange.reply([])
 
 
 def test_an_error_within_a_reply_ends_the_exchange(server: ChannelServer) -> None:

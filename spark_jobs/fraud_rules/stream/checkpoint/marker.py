@@ -17,7 +17,6 @@ from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, Fenced
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, newest_record
 from fraud_rules.model.lost_records import LostRecords, Offsets
-from fraud_rules.model.output import MarkUpdate
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.state_position import StatePosition
 
@@ -43,9 +42,9 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
     the state after that batch, None if an earlier version keeps it elsewhere. `rebuild` is the id of the last order
     that has recomputed the state. `fields` are the declared fields (see `identity.declared_fields`), and `added_fields`
     those that a later release has added. `resumed_at` is the offset of the last lifted stop in the rule log. `lost` are
-    accepted losses that no batch has reported yet. `starts` counts the starts since the batch was written. `marks` are
-    those that the batch's conclusions have changed; the next batch sets them. `format`: see `FORMAT`. Earlier versions
-    write no `topics`, `fields` and later members.
+    accepted losses that no batch has reported yet. `starts` counts the starts since the batch was written. `mark_parts`
+    is the number of records with the marks that the batch's conclusions have changed, see `checkpoint.mark_parts`.
+    `format`: see `FORMAT`. Earlier versions write no `topics`, `fields` and later members.
     """
 
     query_id: str
@@ -61,7 +60,7 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
     resumed_at: int | None = None
     lost: list[LostRecords] = []
     starts: int = 0
-    marks: list[MarkUpdate] = []
+    mark_parts: int = 0
     format: int = 1
 
     def encode(self) -> bytes:

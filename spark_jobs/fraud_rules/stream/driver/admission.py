@@ -33,6 +33,7 @@ from fraud_rules.logs.losses import find_losses
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.logs.warm_up_log import WarmUpLog
 from fraud_rules.model.lost_records import LostRecords, move_offsets
+from fraud_rules.model.output import MarkUpdate
 from fraud_rules.stream.checkpoint.identity import (
     added_fields,
     check_fields,
@@ -42,6 +43,7 @@ from fraud_rules.stream.checkpoint.identity import (
     declared_fields,
     is_recreated,
 )
+from fraud_rules.stream.checkpoint.mark_parts import read_marks
 from fraud_rules.stream.checkpoint.marker import Marker, amend, marker_record, read_marker
 from fraud_rules.stream.checkpoint.progress_marker import marker_of_progress
 from fraud_rules.stream.driver.job import DetectorJob
@@ -59,7 +61,8 @@ __all__ = ["Admission", "admit", "check", "input_topics", "stopped_message"]
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The resources and the marker of an admitted start. The next batch follows the marker, with its `state`.
+    """The resources and the marker of an admitted start. The next batch follows the marker, with its `state` and
+    `marks`.
 
     `new_losses` are the losses that this start has accepted.
     """
@@ -69,6 +72,7 @@ class Admission:
     writer: BatchWriter
     marker: Marker
     state: StatePosition
+    marks: Sequence[MarkUpdate]
     new_losses: Sequence[LostRecords]
 
 
@@ -104,6 +108,7 @@ def _check_visible(job: DetectorJob) -> None:
     else:
         _check_fits(job, marker, topics)
         check_state(job.kafka, job.settings, marker, settled=False)
+        read_marks(job.kafka, job.settings, marker, settled=False)
     _require_accepted(job, lost)
 
 
@@ -123,6 +128,7 @@ def admit(job: DetectorJob, rules: TopicReader, work: WorkReport, session: Calla
         marker = replace_state(job, job.rebuild, marker, parts, recreated=recreated)
     _check_fits(job, marker, topics)
     state = check_state(job.kafka, settings, marker)
+    marks = read_marks(job.kafka, settings, marker)
     work.begin(WorkPhase.RULES, "records")
     log = RuleLog.of(rules, job.schema, settings.limits, work.reached)
     warm_ups = WarmUpWatch(WarmUpLog(job.kafka, settings.topics.warm_ups, settings.detector))
@@ -135,7 +141,7 @@ def admit(job: DetectorJob, rules: TopicReader, work: WorkReport, session: Calla
     ends = move_offsets(marker.end_offsets, lost)
     changes |= {"lost": [*marker.lost, *lost], "end_offsets": {name: ends.get(name, {}) for name in topics}}
     marker = amend(writer, settings, marker, **changes)
-    return Admission(pinner, warm_ups, writer, marker, state, lost)
+    return Admission(pinner, warm_ups, writer, marker, state, marks, lost)
 
 
 def _known_marker(job: DetectorJob, *, settled: bool = True) -> Marker | None:

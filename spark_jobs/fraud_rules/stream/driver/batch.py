@@ -25,7 +25,8 @@ from fraud_rules.logs.detector_status import BatchLatency, BatchProgress, Traffi
 from fraud_rules.model.output import KeyGroupOutput, MarkUpdate
 from fraud_rules.runtime import clock
 from fraud_rules.stream.batch_loop import PlannedBatch
-from fraud_rules.stream.batch_order import BatchOrder
+from fraud_rules.stream.batch_order import BatchOrder, pack_marks
+from fraud_rules.stream.checkpoint.mark_parts import encode_parts, part_records
 from fraud_rules.stream.checkpoint.marker import Marker, check_holder, marker_record, read_marker
 from fraud_rules.stream.data_health import HealthMeter
 from fraud_rules.stream.driver.batch_jobs import BatchJobs
@@ -67,8 +68,8 @@ class BatchRunner:
     """Runs the batches of one start of the detector.
 
     `meter` measures the average latency, and `health` the health of the payments and rules; each is None if its topic
-    does not exist. `marker` is the newest marker, and
-    `state` the state at it. `attempt` is the id of the attempt, None without an agent. `stopped_at` is the offset of a
+    does not exist. `marker` is the newest marker, `state` the state at it, and `marks` are its marks, which the next
+    batch sets. `attempt` is the id of the attempt, None without an agent. `stopped_at` is the offset of a
     stop that a batch has read and that is in force, if any.
     """
 
@@ -84,6 +85,7 @@ class BatchRunner:
     health: HealthMeter | None
     marker: Marker
     state: StatePosition
+    marks: Sequence[MarkUpdate] = ()
     attempt: str | None = None
     stopped_at: int | None = field(init=False, default=None)
     _totals: RunTotals = field(init=False, default_factory=lambda: RunTotals(TrafficCounts(clock.now_ms(), 0, 0, 0)))
@@ -104,9 +106,10 @@ class BatchRunner:
         rules = self.pinner.rules_of(batch.batch_id, rules_end, batch.starts.get(topics.transactions, {}))
         pinned = time.monotonic()
         state = self.state.after({}, self._state_ends())
-        order = BatchOrder(rules.pin, state.versions, state.ends, sorted(self._with_orphans), marks=self.marker.marks)
+        marks = pack_marks(self.marks)
+        order = BatchOrder(rules.pin, state.versions, state.ends, sorted(self._with_orphans), marks=marks)
         outputs = _decode(self.jobs.run(order, batch), self.channel)
-        groups, marks = conclude(outputs.groups, rules.timeline)
+        groups, changed_marks = conclude(outputs.groups, rules.timeline)
         outputs = replace(outputs, groups=groups)
         self._require_append_times(outputs)
         evaluated = time.monotonic()
@@ -115,7 +118,7 @@ class BatchRunner:
         totals = self._totals
         retained = RetainedState(totals.retained_events, totals.retained_marks, totals.string_bytes)
         self.pinner.record_batch(outputs.rows, outputs.event_span_ms, retained)
-        self._write(batch, rules, outputs, marks)
+        self._write(batch, rules, outputs, changed_marks)
         self.watch.batch_ended()
         self.channel.batch_ended()
         written = time.monotonic()
@@ -134,6 +137,7 @@ class BatchRunner:
 
     def _write(self, batch: PlannedBatch, rules: BatchRules, outputs: BatchOutputs, marks: list[MarkUpdate]) -> None:
         before = self.marker
+        parts = encode_parts(before.query_id, batch.batch_id, marks)
         changed = {delta.key_group: delta.version for delta in outputs.states}
         self.state = self.state.after(changed, self._state_ends())
         marker = msgspec.structs.replace(
@@ -145,15 +149,15 @@ class BatchRunner:
             state=self.state,
             lost=[],
             starts=0,
-            marks=marks,
+            mark_parts=len(parts),
         )
         progress = self._progress(marker, rules, outputs)
         try:
-            self.writer.write(self._records(marker, rules, outputs, progress))
+            self.writer.write(self._records(marker, rules, outputs, progress, parts))
         except TransactionExpired:
             check_holder(read_marker(self.context.kafka, self.context.settings), before)
             raise
-        self.marker = marker
+        self.marker, self.marks = marker, marks
         self._with_orphans -= changed.keys()
         self.metrics.add_batch(progress)
 
@@ -178,9 +182,9 @@ class BatchRunner:
         )
 
     def _records(
-        self, marker: Marker, rules: BatchRules, outputs: BatchOutputs, progress: BatchProgress
+        self, marker: Marker, rules: BatchRules, outputs: BatchOutputs, progress: BatchProgress, parts: Sequence[bytes]
     ) -> Iterator[OutRecord]:
-        """Yield all records of a batch in order, the marker last."""
+        """Yield all records of a batch in order, the marker last. `self.marker` is still the one before."""
         topics = self.context.settings.topics
         at = BatchTime(marker.batch_id, clock.now_ms())
         alerts = alerts_in_order(outputs.groups)
@@ -204,6 +208,7 @@ class BatchRunner:
             yield from (hour_record(each, self.context.settings) for each in hours)
         yield from state_records(outputs.states, self.context.state_topic)
         yield OutRecord(topics.detector_progress, encode_progress(progress), self.context.settings.detector.encode())
+        yield from part_records(parts, self.marker.mark_parts, self.context.settings)
         yield marker_record(marker, self.context.settings)
 
     def _may_continue(self, rules: BatchRules) -> bool:

@@ -20,7 +20,7 @@ from fraud_rules.stream.driver.placement import located, run_tasks
 from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.engine_stage import EngineStage
 from fraud_rules.stream.worker.fanout_stage import FanOutStage
-from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow
+from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow, TaskRow
 
 __all__ = ["LARGE_BATCH_TRANSACTIONS", "BatchJobs", "is_large", "task_count"]
 
@@ -68,14 +68,19 @@ class BatchJobs:
         return self._evaluator.evaluate(order)
 
     def _run_large(self, order: BatchOrder) -> list[OutputRow]:
-        context = self._context.of_batch(order)
+        # Spark would send the marks to every task, and keep a file of more than 1 MB until the detector ends.
+        context = self._context.of_batch(msgspec.structs.replace(order, marks={}))
         tasks = task_count(self._tasks, context.settings, self._spark)
         places = located(self._spark.sparkContext, self._executors.places(tasks))
         side_outputs: list[OutputRow] = []
-        parts: list[list[OutputRow]] = [[] for _ in range(tasks)]
+        parts: list[list[TaskRow]] = [[] for _ in range(tasks)]
         for row in run_tasks(places.mapPartitions(FanOutStage(context, tasks).run), tasks):
-            is_beside = row.key_group == SIDE_OUTPUT
-            (side_outputs if is_beside else parts[row.key_group % tasks]).append(row)
+            if row.key_group == SIDE_OUTPUT:
+                side_outputs.append(row)
+            else:
+                parts[row.key_group % tasks].append(TaskRow(row.key_group, row.blob))
+        for key_group, marks in order.marks.items():
+            parts[key_group % tasks].append(TaskRow(key_group, None, marks))
         self._channel.hand_out(order.pin.batch_id, parts)
         return [*side_outputs, *run_tasks(places.mapPartitions(EngineStage(context).run), tasks)]
 

@@ -31,7 +31,7 @@ from fraud_rules.stream.channel import (
     part_name,
 )
 from fraud_rules.stream.work import TasksProgress
-from fraud_rules.stream.worker.wire import OutputRow
+from fraud_rules.stream.worker.wire import TaskRow
 
 __all__ = ["ChannelServer", "EvaluatorConnection", "serve_channel"]
 
@@ -108,8 +108,8 @@ class ChannelServer(flight.FlightServerBase):  # type: ignore[misc] # pyarrow ha
         with self._lock:
             self._outputs[descriptor.command.decode()] = file
 
-    def hand_out(self, batch_id: int, parts: Sequence[Sequence[OutputRow]]) -> None:
-        """Set the key groups and packed rows of the parts of a large batch. Tasks fetch their parts by number."""
+    def hand_out(self, batch_id: int, parts: Sequence[Sequence[TaskRow]]) -> None:
+        """Set the rows of the parts of a large batch. Tasks fetch their parts by number."""
         self._parts = {part_name(batch_id, number): _table_of(part) for number, part in enumerate(parts)}
 
     def do_get(self, context: Any, ticket: Any) -> Any:
@@ -179,9 +179,11 @@ def serve_channel(host: str, bind: str, port: int = 0) -> Iterator[ChannelServer
         shutdown.join(_SHUTDOWN_S)
 
 
-def _table_of(rows: Sequence[OutputRow]) -> pa.Table:
-    groups, blobs = [row.key_group for row in rows], [row.blob for row in rows]
-    return pa.table([pa.array(groups, pa.int32()), pa.array(blobs, pa.binary())], ["key_group", "blob"])
+def _table_of(rows: Sequence[TaskRow]) -> pa.Table:
+    groups, blobs, marks = zip(*rows, strict=True) if rows else ((), (), ())
+    return pa.table(
+        [pa.array(groups, pa.int32()), pa.array(blobs, pa.binary()), pa.array(marks, pa.binary())], TaskRow._fields
+    )
 
 
 class _Authorization(flight.ServerMiddlewareFactory):  # type: ignore[misc] # pyarrow has no types

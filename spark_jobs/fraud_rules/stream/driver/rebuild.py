@@ -25,6 +25,7 @@ from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.logs.state_topic import HEAD
 from fraud_rules.replay.need import HistoryNeed, history_need
 from fraud_rules.runtime.compression import compress
+from fraud_rules.stream.checkpoint.mark_parts import part_records
 from fraud_rules.stream.checkpoint.marker import Marker, marker_record
 from fraud_rules.stream.driver.batch_jobs import task_count
 from fraud_rules.stream.driver.job import DetectorJob, RebuildOrder
@@ -102,9 +103,10 @@ def replace_state(
     versions = {delta.key_group: delta.version for delta in deltas}
     # The first batch looks for orphans after these ends, so it does not read the recomputed chunks again.
     state = new_position(job.kafka, job.settings).after(versions, {})
-    rebuilt = msgspec.structs.replace(marker, state=state, rebuild=order.order, marks=[])  # the state has the marks
+    rebuilt = msgspec.structs.replace(marker, state=state, rebuild=order.order, mark_parts=0)
     stale = [OutRecord(topic.topic, None, key, partition=partition) for partition, key in topic.stale_keys()]
-    parts.writer.write([*stale, *state_records(deltas, topic), marker_record(rebuilt, job.settings)])
+    gone = part_records([], marker.mark_parts, job.settings)  # the state has the marks
+    parts.writer.write([*stale, *state_records(deltas, topic), *gone, marker_record(rebuilt, job.settings)])
     return rebuilt
 
 

@@ -12,8 +12,9 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from fraud_rules.logs.batch_history import History, read_ends
-from fraud_rules.model.output import KeyGroupOutput, MarkUpdate
+from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.replay.segments import segments_of
+from fraud_rules.stream.batch_order import pack_marks
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.work import WorkReport
 from fraud_rules.stream.worker.context import WorkerContext
@@ -36,13 +37,14 @@ def recompute(
     `pin` is the pin of the last batch. `state_ends` has the ends of the partitions of `detector-state` before it.
     Raises BrokerUnavailable, and Spark's errors if a task fails.
     """
-    heads, marks, done = dict[int, bytes](), list[MarkUpdate](), 0
+    heads, marks, done = dict[int, bytes](), dict[int, bytes](), 0
     for segment in segments_of(read_ends(history, context.kafka, context.settings), history.starts):
         stages = SegmentStages(context, tasks, segment, pin.reasons(), heads, marks, state_ends, history.known_from_ms)
         changed, outputs = _evaluate(spark, stages)
-        heads, marks = heads | changed, []
+        heads, marks = heads | changed, {}
         if any(output.pending for output in outputs):
-            marks = segment.conclude(outputs, context.rule_log().up_to(segment.rules_end, pin.reasons()))
+            timeline = context.rule_log().up_to(segment.rules_end, pin.reasons())
+            marks = pack_marks(segment.conclude(outputs, timeline))
         done += segment.records
         work.reached(done)
     if marks:

@@ -170,6 +170,7 @@ def _prepare(
         _health_meter(job, marker),
         marker,
         admission.state,
+        admission.marks,
         None if job.attempt is None else job.attempt.attempt_id,
     )
     inputs = InputTopics(TopicEnds(job.kafka), input_topics(job), marker.topics, [topics.rules])

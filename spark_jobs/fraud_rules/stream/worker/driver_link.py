@@ -30,7 +30,7 @@ from fraud_rules.stream.channel import (
     bearer,
     part_name,
 )
-from fraud_rules.stream.worker.wire import OutputRow, ReplyPart, in_row, sent
+from fraud_rules.stream.worker.wire import OutputRow, ReplyPart, TaskRow, in_row, sent
 
 __all__ = ["Exchange", "TaskWork", "pack", "received"]
 
@@ -198,8 +198,8 @@ def pack(channel: ChannelAddress | None, output: bytes, limit_bytes: int) -> byt
     return sent(name)
 
 
-def received(channel: ChannelAddress | None, batch_id: int, number: int) -> Iterator[tuple[int, bytes]]:
-    """The key groups and packed rows that the driver hands out to the task with this number in a large batch.
+def received(channel: ChannelAddress | None, batch_id: int, number: int) -> Iterator[TaskRow]:
+    """The rows that the driver hands out to the task with this number in a large batch.
 
     Raises DetectorFailed if the driver does not send them.
     """
@@ -212,7 +212,7 @@ def received(channel: ChannelAddress | None, batch_id: int, number: int) -> Iter
         table = _client(channel).do_get(ticket, _options(channel, _OUTPUT_TIMEOUT_S)).read_all()
     except (OSError, pa.ArrowException) as error:
         raise _unreachable("receive the rows of a batch from", channel, error) from error
-    yield from zip(*(column.to_pylist() for column in table.columns), strict=True)
+    yield from map(TaskRow, *(column.to_pylist() for column in table.columns))
 
 
 def _unreachable(action: str, channel: ChannelAddress, error: Exception) -> DetectorFailed:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.compression import decompress
+from fraud_rules.stream.batch_order import unpack_marks
 from fraud_rules.stream.worker.context import WorkerContext, begin_task
 from fraud_rules.stream.worker.driver_link import TaskWork, pack, received
 from fraud_rules.stream.worker.wire import OutputRow
@@ -29,20 +30,25 @@ class EngineStage:
         begin_task(self.context)
         (number,) = elements
         blobs: dict[int, list[bytes]] = {}
-        for key_group, blob in received(self.context.channel, self.context.pin().batch_id, number):
-            blobs.setdefault(key_group, []).append(blob)
+        marks: dict[int, bytes] = {}
+        for row in received(self.context.channel, self.context.pin().batch_id, number):
+            own = blobs.setdefault(row.key_group, [])
+            if row.blob is not None:
+                own.append(row.blob)
+            if row.marks is not None:
+                marks[row.key_group] = row.marks
         if blobs:
-            yield from self._evaluate_packed(blobs)
+            yield from self._evaluate_packed(blobs, marks)
 
-    def _evaluate_packed(self, blobs: Mapping[int, Sequence[bytes]]) -> Iterator[OutputRow]:
+    def _evaluate_packed(self, blobs: Mapping[int, Sequence[bytes]], marks: Mapping[int, bytes]) -> Iterator[OutputRow]:
         from fraud_rules.engine.task_rows import rows_of_blobs
 
-        yield from self.evaluate(blobs, lambda key_group: rows_of_blobs(map(decompress, blobs[key_group])))
+        yield from self.evaluate(blobs, lambda key_group: rows_of_blobs(map(decompress, blobs[key_group])), marks)
 
     def evaluate(
-        self, key_groups: Collection[int], rows_of: Callable[[int], Sequence[RowRange]]
+        self, key_groups: Collection[int], rows_of: Callable[[int], Sequence[RowRange]], marks: Mapping[int, bytes]
     ) -> Iterator[OutputRow]:
-        """Evaluate the rows of each key group, in ascending order of the key groups."""
+        """Evaluate the rows of each key group, in ascending order of the key groups. `marks` are those of the order."""
         # Imported here, because Spark also loads this class on the driver, which never needs the engine.
         from fraud_rules.engine.engine import KeyGroupEngine
 
@@ -58,8 +64,8 @@ class EngineStage:
                     key_group, context.schema, context.settings, log, views, progress=work, meter=context.rule_meter()
                 )
                 histories = context.histories(key_group)
-                marks = context.order().marks
-                output = engine.process_rows(rows_of(key_group), timeline, pin.batch_id, now_ms(), histories, marks)
+                changed = unpack_marks(marks.get(key_group))
+                output = engine.process_rows(rows_of(key_group), timeline, pin.batch_id, now_ms(), histories, changed)
                 delta = log.delta()
                 has_sent |= log.has_sent
                 state = None if delta is None else delta.encode()

@@ -46,4 +46,4 @@ class EvaluatorTask:
         rows, side_outputs = FanOutStage(context).spread(raw_transactions_in(context, order.ranges))
         yield from (OutputRow(SIDE_OUTPUT, each) for each in side_outputs)
         if rows:
-            yield from EngineStage(context).evaluate(rows, rows.__getitem__)
+            yield from EngineStage(context).evaluate(rows, rows.__getitem__, order.marks)

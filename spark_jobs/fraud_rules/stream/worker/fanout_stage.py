@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -94,8 +94,9 @@ class FanOutStage:
         if batch is not None:
             nulls = int(null_keys(batch, self.context.timeline(), self.context.schema).sum())
             side_outputs.append(_account(batch, ignored, nulls).encode())
-        visits_all = order.visits_all or bool(order.marks) or bool(order.pin.joining())
-        return _Decoded(batch, side_outputs, range(self.context.settings.key_groups if visits_all else 0))
+        every = range(self.context.settings.key_groups)
+        visits_all = order.visits_all or bool(order.pin.joining())
+        return _Decoded(batch, side_outputs, every if visits_all else order.marks.keys())
 
     def decode(self, records: RawTransactions) -> DecodeResult:
         """Decode the records."""
@@ -107,7 +108,7 @@ class _Decoded(NamedTuple):
 
     batch: TransactionBatch | None
     side_outputs: list[bytes]
-    visited: range
+    visited: Collection[int]
 
 
 def _account(batch: TransactionBatch, ignored: int, nulls: int) -> SideOutput:

@@ -13,10 +13,11 @@ import pyarrow as pa
 from fraud_rules.engine.fanout import EMPTY_BLOB
 from fraud_rules.errors import Reason
 from fraud_rules.model.offset_ranges import share_of
-from fraud_rules.model.output import KeyGroupOutput, MarkUpdate
+from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.replay.segments import Segment
 from fraud_rules.runtime.compression import compress, decompress
+from fraud_rules.stream.batch_order import unpack_marks
 from fraud_rules.stream.worker.context import WorkerContext, begin_task
 from fraud_rules.stream.worker.fanout_stage import FanOutStage
 from fraud_rules.stream.worker.rebuild_log import RebuildLog
@@ -44,8 +45,9 @@ class SegmentStages:
     """Run in the workers.
 
     `tasks` is the number of tasks of each stage. `rejected` has the rejected records of the rule log, `heads` the head
-    of each key group before the segment, `marks` those that the segment before has changed, and `state_ends` the end of
-    each partition of the topic `detector-state` before the rebuild. `known_from_ms`: see `History`.
+    of each key group before the segment, `marks` those that the segment before has changed, packed by key group, and
+    `state_ends` the end of each partition of the topic `detector-state` before the rebuild. `known_from_ms`: see
+    `History`.
     """
 
     context: WorkerContext
@@ -53,7 +55,7 @@ class SegmentStages:
     segment: Segment
     rejected: Mapping[int, Sequence[Reason]]
     heads: Mapping[int, bytes]
-    marks: Sequence[MarkUpdate]
+    marks: Mapping[int, bytes]
     state_ends: Sequence[int]
     known_from_ms: int | None
 
@@ -83,8 +85,7 @@ class SegmentStages:
         """A row of `PART_SCHEMA` without transactions for each key group with changed marks, and for all key groups if
         warm-ups join the segment."""
         every = range(self.context.settings.key_groups) if self.segment.warm_ups else ()
-        visited = {*every, *(each.key_group for each in self.marks)}
-        return [(key_group, 0, compress(EMPTY_BLOB)) for key_group in sorted(visited)]
+        return [(key_group, 0, compress(EMPTY_BLOB)) for key_group in sorted({*every, *self.marks})]
 
     def evaluate(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows in: see `PART_SCHEMA`. Rows out: see `HEAD_SCHEMA`."""
@@ -100,7 +101,7 @@ class SegmentStages:
         for key_group, own in sorted(blobs.items()):
             log = self._log(key_group)
             histories = [self.context.recorded_history(warm_up, key_group) for warm_up in self.segment.warm_ups]
-            marks = [each for each in self.marks if each.key_group == key_group]
+            marks = unpack_marks(self.marks.get(key_group))
             outputs = evaluation.evaluate(key_group, own, log, self.context.views(), histories, marks)
             log.send()
             head = log.head()

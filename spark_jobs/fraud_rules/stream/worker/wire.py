@@ -35,6 +35,14 @@ class OutputRow(NamedTuple):
     state: bytes | None = None
 
 
+class TaskRow(NamedTuple):
+    """A row for a task of a large batch: packed transactions of a key group, or its packed marks (see `BatchOrder`)."""
+
+    key_group: int
+    blob: bytes | None
+    marks: bytes | None = None
+
+
 class ReplyPart(Packed, array_like=True, frozen=True):
     """A part of the evaluator's reply to a request, in the order of the rows."""
 
