@@ -23,6 +23,8 @@ from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.lost_records import LossReason, LostRecords
+from fraud_rules.model.output import MarkUpdate
+from fraud_rules.stream.checkpoint import mark_parts
 from fraud_rules.stream.checkpoint.identity import declared_fields
 from fraud_rules.stream.driver import admission
 from fraud_rules.stream.driver.admission import check
@@ -33,6 +35,8 @@ from tests.support.kafka.records import produce
 from tests.support.recovery.handmade import READ, THERE, HandmadeSite, handmade_site, later, session
 
 __all__ = ["session"]
+
+MARKS = [MarkUpdate(number, ("payeeId",), 0, 1, (number,), 1_700_000_000_000, 2) for number in range(3)]
 
 
 @pytest.fixture
@@ -67,19 +71,33 @@ def test_a_start_waits_for_a_transaction_that_hides_the_newest_marker(site: Hand
     assert admitted.marker.batch_id == 2
 
 
-def test_the_check_of_a_start_is_right_while_the_detector_writes(site: HandmadeSite) -> None:
-    """The progress that the check has read must not be newer than the marker."""
+def test_the_check_of_a_start_is_right_while_the_detector_writes(
+    site: HandmadeSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The progress that the check has read must not be newer than the marker, and the marks must be the marker's."""
+    monkeypatch.setattr(mark_parts, "PART_BYTES", 1)  # each mark is a part
 
     def work() -> None:
         for batch in range(2, 30):
-            site.send(batch, READ)
+            site.send(batch, READ, MARKS[: batch % 4])
 
     with ThreadPoolExecutor(1) as others:
         working = others.submit(work)
         while not working.done():
             check(site.job)
         working.result()
-    assert site.start().marker.batch_id == 29
+    admitted = site.start()
+    assert (admitted.marker.batch_id, admitted.marks) == (29, MARKS[:1])
+
+
+def test_a_start_without_the_marks_of_its_marker_is_refused_until_a_rebuild(site: HandmadeSite) -> None:
+    site.write(2, READ, MARKS)
+    assert site.start().marks == MARKS
+    name = f"{site.job.settings.detector}/marks/0"
+    produce(site.topics.bootstrap, site.topics.names.detector_marker, [None], key=name.encode())
+    assert f"record {name}, which has marks of batch 2, is missing" in site.refusal(CheckpointDamaged)
+    admitted = site.start(rebuild=RebuildOrder("order"))
+    assert (admitted.marker.place, admitted.marker.mark_parts, admitted.marks) == (site.marker().place, 0, [])
 
 
 @pytest.mark.parametrize("kept", ["progress", "state"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -21,9 +21,11 @@ from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, last_record
+from fraud_rules.model.output import MarkUpdate
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.session import SparkOptions, build_session
 from fraud_rules.spark.shutdown import stop_spark
+from fraud_rules.stream.checkpoint.mark_parts import encode_parts, part_records
 from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.driver.admission import Admission, admit, check
 from fraud_rules.stream.driver.job import DetectorJob
@@ -48,7 +50,7 @@ class HandmadeSite:
     """A detector that has read `READ` of `THERE` transactions in two batches, and was stopped."""
 
     def __init__(self, topics: OwnTopics, project: Project, session: Callable[[], SparkSession]) -> None:
-        self.topics, self._session = topics, session
+        self.topics, self._session, self._parts = topics, session, 0
         settings = DetectorSettings(detector=topics.prefix.rstrip("-"), topics=topics.names)
         schema = TransactionSchema.load(project.config / "schema.yaml")
         self.job = DetectorJob(settings, schema, topics.kafka, SparkOptions())
@@ -60,8 +62,8 @@ class HandmadeSite:
         names = self.topics.names
         return {names.transactions: {"0": read, "1": 0}, names.rules: {"0": 0}}
 
-    def write(self, batch: int, read: int) -> None:
-        self.send(batch, read)
+    def write(self, batch: int, read: int, marks: Sequence[MarkUpdate] = ()) -> None:
+        self.send(batch, read, marks)
         await_settled(self.topics.kafka, [self.topics.names.detector_marker, self.topics.names.detector_progress])
 
     def write_progress(self, batch: int, read: int) -> None:
@@ -73,20 +75,24 @@ class HandmadeSite:
     def progress(self, batch: int, read: int) -> dict[str, Any]:
         return {"queryId": QUERY, "batchId": batch, "endOffsets": self.ends(read), "rulesEnd": 0}
 
-    def send(self, batch: int, read: int) -> None:
+    def send(self, batch: int, read: int, marks: Sequence[MarkUpdate] = ()) -> None:
         names, detector = self.topics.names, self.job.settings.detector.encode()
         ids = topic_ids(self.topics.kafka, [names.transactions, names.rules])
         state = new_position(self.topics.kafka, self.job.settings)
-        marker = Marker(QUERY, batch, self.ends(read), Pin(batch, 0), topics=ids, state=state)
+        parts = encode_parts(QUERY, batch, marks)
+        ends, pin = self.ends(read), Pin(batch, 0)
+        marker = Marker(QUERY, batch, ends, pin, topics=ids, state=state, mark_parts=len(parts))
         progress = self.progress(batch, read)
         writer = BatchWriter(self.topics.kafka, self.topics.prefix + "test")
         writer.open()
         writer.write(
             [
                 OutRecord(names.detector_progress, json.dumps(progress).encode(), detector),
+                *part_records(parts, self._parts, self.job.settings),
                 OutRecord(names.detector_marker, marker.encode(), detector),
             ]
         )
+        self._parts = len(parts)
 
     def remove_up_to(self, offset: int) -> None:
         admin = AdminClient({"bootstrap.servers": self.topics.bootstrap})
