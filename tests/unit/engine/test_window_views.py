@@ -24,6 +24,7 @@ from fraud_rules.engine.state.store import HeapViews, MappedViews
 from fraud_rules.engine.statelog import MemoryStateLog, StateVersion
 from fraud_rules.errors import Stalled, StorageFull
 from fraud_rules.model.limits import RecordLimits, RuleLimits
+from fraud_rules.model.output import KeyGroupOutput, MarkUpdate
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.runtime.lock_wait import LockPatience
@@ -52,6 +53,25 @@ def head_of(log: MemoryStateLog) -> Head:
 
 def test_two_workers_share_mapped_files(packed: list[bytes], answers: list[tuple[object, ...]], tmp_path: Path) -> None:
     assert run(packed, MemoryStateLog(), [MappedViews(tmp_path, SCHEMA), MappedViews(tmp_path, SCHEMA)]) == answers
+
+
+def test_a_worker_sets_marks_in_files_that_another_one_has_made(packed: list[bytes], tmp_path: Path) -> None:
+    """The first batch of a start sets the marks that the last batch before it has changed."""
+    log, rules = MemoryStateLog(), timeline()
+    first, second = (KeyGroupEngine(0, SCHEMA, SETTINGS, log, MappedViews(tmp_path, SCHEMA)) for _ in range(2))
+    before = first.process([packed[0]], rules, 0, 0)
+    keys = {(each["beneficiaryId"], each["payeeId"]) for each in alerted(before, rule_id=3)}
+    (state,) = (each for each in head_of(log).states if each.fields == ("beneficiaryId", "payeeId"))
+    marks = [MarkUpdate(0, state.fields, state.epoch, 2, key, START_MS + 10**9, 5) for key in keys]
+    after = second.process([packed[1]], rules, 1, 0, marks=marks)
+    assert len(keys) > 1
+    assert after.retained_marks >= len(keys)
+    assert not [each for each in alerted(after, rule_id=3) if (each["beneficiaryId"], each["payeeId"]) in keys]
+
+
+def alerted(output: KeyGroupOutput, rule_id: int) -> list[dict[str, int]]:
+    """The keys of the alerts of a rule."""
+    return [json.loads(each.json)["key"] for each in output.alerts if each.rule_id == rule_id]
 
 
 def test_a_wait_for_a_view_has_a_limit_and_names_view_and_holder(tmp_path: Path) -> None:

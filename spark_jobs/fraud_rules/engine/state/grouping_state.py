@@ -461,6 +461,7 @@ class GroupingState:
 
     def no_rows(self) -> TransactionBatch:
         """A batch without rows."""
+        self._refresh()
         return self._batch_of(self._view.state.events[:0])
 
     def set_last_alerts(self, updates: Sequence[MarkUpdate]) -> Marks:
