@@ -34,6 +34,7 @@ class Features(NamedTuple):
     resolutions: bool = False
 
 
+ALL = Features(**dict.fromkeys(Features._fields, True))
 LIMITS = [
     "paymentAmount",
     "coalesce(points, 2)",
@@ -174,6 +175,8 @@ def with_features(draw: st.DrawFn, documents: SearchStrategy[dict[str, Any]], fe
             step["rule"] = draw(_featured(step["rule"], features))
             if features.resolutions:
                 step["rule"] = draw(_edited(step["rule"], long_rules))
+            if draw(st.integers(0, 19)) < 19:
+                step["rule"] = _suited(step["rule"])
         elif features.maps and "listName" in step.get("rule", {}) and draw(st.booleans()):
             step["rule"] = draw(_map_changes())
     if features.maps:
@@ -183,6 +186,14 @@ def with_features(draw: st.DrawFn, documents: SearchStrategy[dict[str, Any]], fe
     if features.calendars:
         boundary_ms = epoch_ms(draw(st.sampled_from(BOUNDARIES)))
         document = _moved(document, boundary_ms - draw(st.sampled_from([3000, 0, 1000, 20_000, 60_000])))
+    return document
+
+
+@st.composite
+def with_any_features(draw: st.DrawFn, documents: SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
+    """Draw a document with all features, or with some of them, which then collide more often."""
+    some = st.builds(Features, **dict.fromkeys(Features._fields, st.booleans()))
+    document: dict[str, Any] = draw(with_features(documents, draw(st.one_of(some, st.just(ALL)))))
     return document
 
 
@@ -206,7 +217,7 @@ def _featured(draw: st.DrawFn, rule: Mapping[str, Any], features: Features) -> d
     if whens and draw(st.booleans()):
         found["when"] = draw(st.sampled_from(whens))
     if features.rollout and draw(st.booleans()):
-        found["rolloutPercent"] = draw(st.sampled_from([50, 100, 30, "70", 1, 0]))
+        found["rolloutPercent"] = draw(st.sampled_from([50, 100, 30, "70", 100, 90, 1, 0]))
     if features.calendars and draw(st.booleans()):
         found.pop("baseline", None)
         found = _without_nulls({**found, **draw(_calendars(found.get("windowSeconds", 60)))})
@@ -225,7 +236,7 @@ def _with_entity(draw: st.DrawFn, rule: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(rule)
     has_entity = draw(st.integers(0, 3)) > 0
     if has_entity:
-        found["groupingKeyNames"] = draw(st.sampled_from(ENTITY_GROUPINGS * 5 + REFUSED_GROUPINGS))
+        found["groupingKeyNames"] = draw(st.sampled_from(ENTITY_GROUPINGS * 9 + REFUSED_GROUPINGS))
     if has_entity or draw(st.integers(0, 9)) == 9:
         conditions = st.sampled_from([None] + ROLE_CONDITIONS * 4 + REFUSED_ROLE_CONDITIONS)
         for name in ("filter", "when"):
@@ -239,7 +250,7 @@ def _with_entity(draw: st.DrawFn, rule: Mapping[str, Any]) -> dict[str, Any]:
 @st.composite
 def _with_resolution(draw: st.DrawFn, rule: Mapping[str, Any]) -> dict[str, Any]:
     """Draw the steps of a window. Few rules are rejected, for their function or for steps longer than the window."""
-    found = {name: value for name, value in rule.items() if name not in ("windowCalendar", "zone")}
+    found = {name: value for name, value in rule.items() if name not in ("windowCalendar", "zone", "windowMinutes")}
     found["windowSeconds"] = draw(st.sampled_from([3, 2, 20, 1, 60]))
     found["resolutionSeconds"] = draw(st.sampled_from([1, 2, 1, 7]))
     if found["aggregatorFunctionType"] in ("COUNT_DISTINCT", "COUNT_WITH_RESET") and draw(st.integers(0, 9)):
@@ -247,7 +258,8 @@ def _with_resolution(draw: st.DrawFn, rule: Mapping[str, Any]) -> dict[str, Any]
         found.pop("unique", None)
     if draw(st.booleans()):
         found = {name: value for name, value in found.items() if name not in ("when", "cooldownSeconds")}
-        found |= {"limitOperatorType": ">=", "limit": f"-{BIG}", "groupingKeyNames": ["payeeId"]}
+        grouping = ["account" if _entities_of(found) else "payeeId"]
+        found |= {"limitOperatorType": ">=", "limit": f"-{BIG}", "groupingKeyNames": grouping}
     return found
 
 
@@ -262,6 +274,36 @@ def _edited(draw: st.DrawFn, rule: dict[str, Any], long_rules: dict[int, dict[st
     if "resolutionSeconds" in rule:
         long_rules[rule["ruleId"]] = rule
     return rule
+
+
+def _entities_of(rule: Mapping[str, Any]) -> set[str]:
+    return {each.name for each in ENTITIES}.intersection(rule["groupingKeyNames"])
+
+
+def _suited(rule: dict[str, Any]) -> dict[str, Any]:
+    """The rule without most of the combinations of members that are rejected."""
+    found, conditions = dict(rule), [dict(each) for each in rule.get("conditions", ())]
+    has_own = "aggregatorFunctionType" in found
+    if not _entities_of(found):
+        _remove([found, *conditions], ROLE_CONDITIONS + REFUSED_ROLE_CONDITIONS + ROLE_LIMITS)
+    if not has_own or "resolutionSeconds" in found:
+        _remove([found, *conditions], PREVIOUS_CONDITIONS + PREVIOUS_LIMITS)
+    if not has_own:
+        found.pop("resolutionSeconds", None)
+    if "resolutionSeconds" in found:
+        found["windowSeconds"] = max(found["windowSeconds"], found["resolutionSeconds"])
+    if not found["groupingKeyNames"]:
+        found.pop("rolloutPercent", None)
+    return {**found, "conditions": conditions} if conditions else found
+
+
+def _remove(parts: Sequence[dict[str, Any]], expressions: Sequence[str]) -> None:
+    """Remove these conditions from a rule and its conditions. A limit becomes a number."""
+    for part in parts:
+        for name in ("filter", "when", "limit"):
+            if part.get(name) in expressions:
+                del part[name]
+                part |= {"limit": "1"} if name == "limit" else {}
 
 
 def _limits(features: Features) -> list[str]:
@@ -289,7 +331,7 @@ def _with_conditions(draw: st.DrawFn, rule: Mapping[str, Any], features: Feature
         found["ruleState"] = "SIGNAL"
     if draw(st.booleans()):
         return found
-    named = st.sampled_from([4, 5, 4, 5, 1, 2]).map(lambda rule_id: {"ruleId": rule_id})
+    named = st.sampled_from([4, 5, 4, 5, 4, 5, 1, 2]).map(lambda rule_id: {"ruleId": rule_id})
     each = st.one_of(named, _conditions(features)) if features.named_rules else _conditions(features)
     found["conditions"] = draw(st.lists(each, min_size=1, max_size=3, unique_by=str))
     required = draw(st.sampled_from([None, "all", "any", "none", 1, min(len(found["conditions"]), 2)]))

@@ -24,7 +24,13 @@ from fraud_rules.replay.replay import replay_recording, settings_of_recording
 from tests.support.conformance import Case, load_cases, load_schema
 from tests.support.nightly.cuts import cuts_of_ends
 from tests.support.oracle.day import completed, identity
-from tests.support.streams.features import ENTITIES, Features, previous_documents, with_features
+from tests.support.streams.features import (
+    ENTITIES,
+    Features,
+    previous_documents,
+    with_any_features,
+    with_features,
+)
 from tests.support.streams.generated import (
     calendar_documents,
     changing_documents,
@@ -36,6 +42,7 @@ from tests.support.streams.long import long_document
 from tests.support.streams.runs import SHRINKS, STREAMS, check_long, check_stream, described, stream_seeds
 
 NULLABLE = load_schema("nullable")
+ACCOUNTS = replaced(NULLABLE, entities=ENTITIES)
 SETTINGS = DetectorSettings()
 
 Alerts = dict[str, dict[str, Any]]
@@ -106,6 +113,11 @@ def check(document: dict[str, Any]) -> None:
     assert not differences, described(differences, document)
 
 
+def check_accounts(document: dict[str, Any]) -> None:
+    differences = disagreement(document, schema=ACCOUNTS)
+    assert not differences, described(differences, document)
+
+
 @pytest.mark.parametrize("case", load_cases(), ids=str)
 def test_the_corrected_alerts_of_a_conformance_case_are_the_oracles(case: Case) -> None:
     assert not disagreement(case.document, schema=load_schema(case.schema))
@@ -138,14 +150,14 @@ def test_live_alerts_corrected_are_the_oracles_with_previous_payments(stream_see
 @SHRINKS
 @stream_seeds(STREAMS // 4)
 def test_live_alerts_corrected_are_the_oracles_with_entities(stream_seed: int) -> None:
-    schema = replaced(NULLABLE, entities=ENTITIES)
-
-    def check_accounts(document: dict[str, Any]) -> None:
-        differences = disagreement(document, schema=schema)
-        assert not differences, described(differences, document)
-
     streams = with_features(documents(), Features(entities=True, own=True, conditions=True))
     check_stream(stream_seed, streams, check_accounts)
+
+
+@SHRINKS
+@stream_seeds(STREAMS)
+def test_live_alerts_corrected_are_the_oracles_with_all_members_together(stream_seed: int) -> None:
+    check_stream(stream_seed, with_any_features(documents()), check_accounts)
 
 
 @SHRINKS

@@ -17,7 +17,13 @@ from fraud_rules.replay.replay import replay
 from fraud_rules.runtime.zones import CALENDAR_END_MS
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
-from tests.support.streams.features import ENTITIES, Features, previous_documents, with_features
+from tests.support.streams.features import (
+    ENTITIES,
+    Features,
+    previous_documents,
+    with_any_features,
+    with_features,
+)
 from tests.support.streams.generated import (
     START_MS,
     calendar_documents,
@@ -243,12 +249,8 @@ def test_engine_agrees_with_the_oracle_about_conditions_after_warm_ups(stream_se
 
 @SHRINKS
 @stream_seeds(STREAMS)
-@pytest.mark.parametrize("others", [False, True])
-def test_engine_agrees_with_the_oracle_about_entities(stream_seed: int, others: bool) -> None:
-    features = Features(
-        entities=True, limits=others, rollout=others, calendars=others, maps=others, previous=others, conditions=others,
-    )  # fmt: skip
-    streams = with_features(documents(), features)
+def test_engine_agrees_with_the_oracle_about_entities(stream_seed: int) -> None:
+    streams = with_features(documents(), Features(entities=True))
     check_stream(
         stream_seed, streams, lambda document: _assert_same(document, _oracle_of_accounts, _engine_of_accounts)
     )
@@ -281,6 +283,24 @@ def test_engine_agrees_with_the_oracle_about_entities_after_warm_ups(stream_seed
 def test_engine_agrees_with_the_oracle_about_long_windows_after_warm_ups(stream_seed: int) -> None:
     streams = with_features(warmed_documents(), Features(resolutions=True))
     check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
+
+
+@SHRINKS
+@stream_seeds(STREAMS)
+def test_engine_agrees_with_the_oracle_about_all_members_together(stream_seed: int) -> None:
+    streams = with_any_features(documents())
+    check_stream(
+        stream_seed, streams, lambda document: _assert_same(document, _oracle_of_accounts, _engine_of_accounts)
+    )
+
+
+@SHRINKS
+@stream_seeds(STREAMS // 2)
+def test_engine_agrees_with_the_oracle_about_all_members_together_after_warm_ups(stream_seed: int) -> None:
+    streams = with_any_features(warmed_documents())
+    check_stream(
+        stream_seed, streams, lambda document: _assert_same(document, _oracle_of_accounts, _engine_of_accounts)
+    )
 
 
 def test_a_batch_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:
