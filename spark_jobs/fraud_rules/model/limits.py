@@ -30,7 +30,7 @@ class RuleLimits:
     max_window_minutes: int = 43_200
     max_long_window_minutes: int = 576_000
     max_steps: int = 10_000
-    detail_minutes: int = 1_440
+    detail_minutes: int = field(default=1_440, metadata={"low": 0})
     max_calendar_window: str = field(default="MONTH", metadata=_CALENDAR)
     max_cooldown_seconds: int = 31_622_400
     max_conditions: int = 8

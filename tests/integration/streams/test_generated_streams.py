@@ -1,16 +1,17 @@
 """Generated streams through the running detector: a real broker, real Spark, real warm-up jobs, and the cuts and pins
 that result.
 
-The streams of a group share a detector and its logs. Each stream is a day later than the previous one, after the
-deletion of all rules and lists. The oracle evaluates the logs with the recorded batches. FRAUD_SEED repeats the streams
-of a run, but not the cuts; a failure shows both as input for `fraud streams replay`.
+The streams of a group share a detector and its logs. Each stream is a day or more later than the previous one, after
+the deletion of all rules, lists and maps. The oracle evaluates the logs with the recorded batches. FRAUD_SEED repeats
+the streams of a run, but not the cuts; a failure shows both as input for `fraud streams replay`.
 """
 
 from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,16 @@ from fraud_rules.logs.open_warm_ups import open_requests
 from fraud_rules.logs.rule_status import WarmUpState, read_operations
 from fraud_rules.replay.replay import replay
 from tests.support import oracle
-from tests.support.conformance import SCHEMAS, load_schema, same_answer
+from tests.support.conformance import load_schema, same_answer
 from tests.support.kafka.timed_topics import timed_topics
 from tests.support.nightly.jobs import JobsInTurn
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.running_detector import Installation
 from tests.support.recovery.watch import Watch
+from tests.support.streams.features import ENTITIES, with_any_features
 from tests.support.streams.generated import documents, warmed_documents
 from tests.support.streams.runs import SEED, described
-from tests.support.streams.site import Step, StreamSite, stream_on_day
+from tests.support.streams.site import Step, StreamSite, streams_in_time
 from tests.support.streams.spans import Document, Span
 from tests.support.waiting import until
 
@@ -39,15 +41,18 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 STREAMS = int(os.environ.get("FRAUD_STREAMS", "100"))
 GROUP = 100
 WARMED_GROUP = 4
-SCHEMA = load_schema("nullable")
+SCHEMA = replace(load_schema("nullable"), entities=ENTITIES)
 
 Answer = Mapping[str, list[Any]]
 
 
 def installed(broker: Broker, project: Project, home: Path, draw: random.Random) -> Installation:
     """A detector with drawn settings."""
+    file = home / "schema.yaml"
+    file.write_text(SCHEMA.text(), encoding="utf-8")
     return Installation.make(
-        home, project, timed_topics(broker, project), SCHEMAS["nullable"], tick_ms=500,
+        home, project, timed_topics(broker, project), file, tick_ms=500,
+        limits={"detail_minutes": draw.choice([0, 1, 1_440])},
         key_groups=draw.choice([1, 3]), max_out_of_orderness_ms=draw.choice([1_000, 0, 500, 60_000]),
         future_tolerance_ms=draw.choice([300_000, 1_000]), row_output_bytes=draw.choice([1_024, 16_777_216]),
     )  # fmt: skip
@@ -86,22 +91,21 @@ def faults(document: Document, answer: Answer) -> list[str]:
     return same_answer({**expected, "alerts": live_first}, published)
 
 
-def send(site: StreamSite, streams: Iterator[Sequence[Step]], draw: random.Random) -> Iterator[Span]:
-    """Append each stream in two parts, and draw the next stream while the detector evaluates the first part.
+def send(site: StreamSite, streams: Iterable[Sequence[Step]], draw: random.Random) -> Iterator[Span]:
+    """Append each stream in two parts. Half of the streams wait for the evaluation of the first part.
 
-    Half of the streams wait for its evaluation. The running detector cuts the streams at other places too.
+    The running detector cuts the streams at other places too.
     """
-    steps, before = next(streams, None), None
-    while steps:
+    before = None
+    for steps in streams:
         place = draw.randrange(len(steps))
         site.append(steps[:place])
-        following = next(streams, None)
         if draw.random() < 0.5:
             site.await_evaluated()
         site.append(steps[place:])
         yield site.span_from(before)
         site.append_end(steps)
-        steps, before = following, site.span_from(before)
+        before = site.span_from(before)
 
 
 @pytest.mark.parametrize("first", range(0, STREAMS, GROUP))
@@ -115,8 +119,8 @@ def test_the_running_detector_agrees_with_the_oracle(
     detectors.wait_ready()
     with Watch(installation) as watch:
         site = StreamSite(installation, watch)
-        streams = (stream_on_day(seed, documents(), 1 + day) for day, seed in enumerate(seeds))
-        spans = dict(zip(seeds, send(site, streams, draw), strict=True))
+        streams = dict(streams_in_time(dict.fromkeys(seeds, with_any_features(documents()))))
+        spans = dict(zip(streams, send(site, streams.values(), draw), strict=True))
         site.await_evaluated()
     assert detectors.stop() == 0, detectors.said()[-2000:]
 
@@ -141,8 +145,8 @@ def test_the_running_detector_agrees_with_the_oracle_after_warm_ups(
     detectors.wait_ready()
     with Watch(installation) as watch:
         site = StreamSite(installation, watch)
-        for position in range(WARMED_GROUP):
-            steps = stream_on_day(first + position, warmed_documents(), 1 + position)
+        seeds = range(first, first + WARMED_GROUP)
+        for _, steps in streams_in_time(dict.fromkeys(seeds, with_any_features(warmed_documents()))):
             for part in parts_of(steps, 2, draw):
                 site.append(part)
                 site.await_evaluated()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hypothesis.strategies import SearchStrategy
 
 from fraud_rules.logs.recorder import record_run
 from fraud_rules.model.schema import TransactionSchema
-from tests.support.conformance import load_schema
 from tests.support.kafka.timed_topics import Logs
 from tests.support.processes.running_detector import Installation
 from tests.support.recovery.watch import Watch
@@ -21,18 +20,35 @@ from tests.support.waiting import MOMENT_S, until
 
 DAY_MS = 86_400_000
 LISTS = ("longs", "texts", "more")
-_TIME = re.compile(r"(?<![\d.])1(?:69|70)\d{10}(?![\d.])")
-_FORGET_RULES = {"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"}
-_FORGET_LISTS = [{"listName": name, "listOperation": "DELETE"} for name in LISTS]
+MAPS = ("rates", "names", "codes")
+_TIME = re.compile(r"(?<![\d.])1[1-7]\d{11}(?![\d.])")
+_FORGET: list[dict[str, Any]] = [
+    {"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"},
+    *({"listName": name, "listOperation": "DELETE"} for name in LISTS),
+    *({"mapName": name, "mapOperation": "DELETE"} for name in MAPS),
+]
 
 Step = Mapping[str, Any]
 
 
-def stream_on_day(seed: int, strategy: SearchStrategy[Any], day: int) -> list[Step]:
-    """The steps of a generated stream on another day. Its stops are clears, because the detector runs on."""
-    text = json.dumps(drawn(seed, strategy)["steps"]).replace("CLEAR_STATE_ALL_STOP", "CLEAR_STATE_ALL")
-    steps: list[Step] = json.loads(_TIME.sub(lambda time: str(int(time[0]) + day * DAY_MS), text))
-    return steps
+def streams_in_time(strategies: Mapping[int, SearchStrategy[Any]]) -> Iterator[tuple[int, list[Step]]]:
+    """Yield the seeds of generated streams and their steps, by time. A stream that does not start a day after the
+    previous one is moved by whole days. Stops are clears, because the detector runs on."""
+    texts = {seed: json.dumps(drawn(seed, strategy)["steps"]) for seed, strategy in strategies.items()}
+    free_ms = 0
+    for seed in sorted(texts, key=lambda seed: _start_ms(texts[seed])):
+        days = max(0, -(-(free_ms - _start_ms(texts[seed])) // DAY_MS))
+        text = _days_later(texts[seed].replace("CLEAR_STATE_ALL_STOP", "CLEAR_STATE_ALL"), days)
+        free_ms = _start_ms(text) + DAY_MS
+        yield seed, json.loads(text)
+
+
+def _start_ms(steps: str) -> int:
+    return min(int(step["at"]) for step in json.loads(steps))
+
+
+def _days_later(steps: str, days: int) -> str:
+    return _TIME.sub(lambda time: str(int(time[0]) + days * DAY_MS), steps)
 
 
 class StreamSite:
@@ -53,9 +69,9 @@ class StreamSite:
         self._logs.flush()
 
     def append_end(self, steps: Sequence[Step]) -> None:
-        """Delete all rules and lists after these steps."""
+        """Delete all rules, lists and maps after these steps."""
         at_ms = max(step["at"] for step in steps) + 1
-        self.append([{"at": at_ms, "rule": record} for record in (_FORGET_RULES, *_FORGET_LISTS)])
+        self.append([{"at": at_ms, "rule": record} for record in _FORGET])
 
     def await_evaluated(self) -> None:
         """Return once the detector has evaluated all records."""
@@ -100,9 +116,10 @@ class StreamSite:
         settings = {
             "maxOutOfOrdernessMs": run.settings.max_out_of_orderness_ms,
             "futureToleranceMs": run.settings.future_tolerance_ms,
+            "detailMinutes": run.settings.detail_minutes,
         }
         return {"keyGroups": run.key_groups, "settings": settings, "steps": [*rules, *rows], "batches": batches}
 
     def published(self) -> Outputs:
         """The outputs of the detector."""
-        return Outputs.read(self.installation.topics, load_schema("nullable"))
+        return Outputs.read(self.installation.topics, TransactionSchema.load(self.installation.schema))
