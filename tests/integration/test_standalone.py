@@ -23,6 +23,7 @@ from tests.support.processes.running_detector import Installation
 from tests.support.processes.spark_cluster import StandaloneCluster
 from tests.support.recovery.load import Load
 from tests.support.recovery.site import Site
+from tests.support.recovery.rule_members import schema_with_account
 from tests.support.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS
 from tests.support.recovery.verdict import differences
 from tests.support.recovery.watch import Watch
@@ -55,7 +56,8 @@ def test_the_detector_continues_after_the_loss_and_the_return_of_a_worker(
 ) -> None:
     """The worker with the views ends. It returns with them, and must use them once the other worker ends."""
     settings = {"max_out_of_orderness_ms": OUT_OF_ORDERNESS_MS, "future_tolerance_ms": FUTURE_TOLERANCE_MS}
-    installation = Installation.make(tmp_path, project, topics, **settings, tick_ms=500, key_groups=KEY_GROUPS)
+    schema = schema_with_account(tmp_path, project)
+    installation = Installation.make(tmp_path, project, topics, schema, **settings, tick_ms=500, key_groups=KEY_GROUPS)
     shutil.copy(installation.schema, tmp_path / "schema.yaml")
     ops.agent()
     release = ops.release(config=tmp_path, master=cluster.url, spark=SPARK, driver_memory="700m")

@@ -21,6 +21,7 @@ from tests.support.kafka.own_topics import OwnTopics, create_topics
 from tests.support.processes.running_detector import Installation
 from tests.support.recovery.kills import Experiment, plans
 from tests.support.recovery.load import Load
+from tests.support.recovery.rule_members import schema_with_account
 from tests.support.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS
 from tests.support.recovery.verdict import differences
 from tests.support.recovery.warm_ups import WarmUpJobs
@@ -58,6 +59,8 @@ def test_the_outputs_equal_those_of_the_oracle(
         tmp_path,
         project,
         own_topics,
+        schema_with_account(tmp_path, project),
+        limits={"detail_minutes": 0},
         max_out_of_orderness_ms=OUT_OF_ORDERNESS_MS,
         future_tolerance_ms=FUTURE_TOLERANCE_MS,
         tick_ms=1_000,

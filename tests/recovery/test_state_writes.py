@@ -17,6 +17,7 @@ from tests.support.kafka.timed_topics import Logs, timed_topics
 from tests.support.processes.constants import with_constants
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.recovery.chunk_kill import kill_after_a_chunk
+from tests.support.recovery.rule_members import schema_with_account
 from tests.support.recovery.site import Site
 from tests.support.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS, Traffic
 from tests.support.recovery.verdict import differences
@@ -68,7 +69,10 @@ def test_small_and_large_batches_give_the_outputs_of_the_oracle(
     way: str, broker: Broker, project: Project, tmp_path: Path
 ) -> None:
     settings = {"max_out_of_orderness_ms": OUT_OF_ORDERNESS_MS, "future_tolerance_ms": FUTURE_TOLERANCE_MS}
-    made = Installation.make(tmp_path, project, timed_topics(broker, project), tick_ms=500, key_groups=4, **settings)
+    schema = schema_with_account(tmp_path, project)
+    made = Installation.make(
+        tmp_path, project, timed_topics(broker, project), schema, tick_ms=500, key_groups=4, **settings
+    )
     installation = with_constants(made, **WAYS[way])
     traffic, logs, now_ms = Traffic(21), Logs(made.topics), START_MS
     for _ in range(12):

@@ -44,7 +44,7 @@ class Load:
         self._thread = threading.Thread(target=self._run, name="load", daemon=True)
 
     def __enter__(self) -> Self:
-        for _ in range(3):
+        for _ in range(6):
             self.write_rule(self.traffic.rule())
         self._thread.start()
         return self

@@ -14,6 +14,7 @@ from fraud_rules.kafka.consume import topic_ends
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.recovery.load import Load
+from tests.support.recovery.rule_members import schema_with_account
 from tests.support.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS
 from tests.support.recovery.watch import Watch
 from tests.support.waiting import until
@@ -33,6 +34,8 @@ class Site:
             home,
             project,
             topics,
+            schema_with_account(home, project),
+            limits={"detail_minutes": 0},
             max_out_of_orderness_ms=OUT_OF_ORDERNESS_MS,
             future_tolerance_ms=FUTURE_TOLERANCE_MS,
             tick_ms=500,

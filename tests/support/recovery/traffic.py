@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.support.recovery.rule_members import ACCOUNT, FIRST_RECORDS, SIGNAL_ID, add_members, map_record
+
 OUT_OF_ORDERNESS_MS = 2_000
 FUTURE_TOLERANCE_MS = 2_000
 PARTITIONS = 2
@@ -28,7 +30,7 @@ _GROUPINGS = (
 )  # fmt: skip
 _CONDITIONS = (("COUNT", 4), ("SUM", 40), ("AVG", 14), ("MIN", 3), ("MAX", 19), ("STDDEV", 6), ("COUNT_DISTINCT", 2))
 _WARMED = 0.3
-_WARMED_RULES = ((7, ["payeeId"]), (8, ["beneficiaryId"]), (9, ["beneficiaryId", "payeeId"]))
+_WARMED_RULES = ((7, ["payeeId"]), (8, ["beneficiaryId"]), (9, ["beneficiaryId", "payeeId"]), (10, [ACCOUNT]))
 """Rules that request a warm-up never leave their grouping, because its end makes the request void."""
 _CONTROLS = ("CLEAR_STATE_ALL", "EXPORT_RULES_CURRENT", "CLEAR_STATE_ALL", "DELETE_RULES_ALL")
 _RARE_CLEARS = ("CLEAR_STATE_ALL", "DELETE_RULES_ALL", *["EXPORT_RULES_CURRENT"] * 8)
@@ -56,6 +58,7 @@ class Traffic:
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
         self._next_id = 0
+        self._first = deque(FIRST_RECORDS)
         self._recent: deque[bytes] = deque(maxlen=150)
         self._recent_ids: deque[int] = deque(maxlen=150)
 
@@ -75,14 +78,18 @@ class Traffic:
         return self._partition(), raw
 
     def rule(self) -> bytes:
-        """Draw the next record of the rule log. The experiment itself writes the stops."""
+        """Draw the next record of the rule log, after `FIRST_RECORDS`. The experiment itself writes the stops."""
+        if self._first:
+            return _json(self._first.popleft())
         draw = self._random.random()
         if draw < 0.03:
             return self._random.choice(_HOSTILE_RULES).encode()
         if draw < 0.12:
-            return _json({"ruleId": self._random.choice(_RULE_IDS), "ruleState": "DELETE"})
-        if draw < 0.20:
+            return _json({"ruleId": self._random.choice((*_RULE_IDS, SIGNAL_ID)), "ruleState": "DELETE"})
+        if draw < 0.17:
             return self._list_record()
+        if draw < 0.20:
+            return _json(map_record(self._random))
         if draw < 0.28:
             controls = _RARE_CLEARS if self.warm_ups else _CONTROLS
             return _json({"ruleState": "CONTROL", "controlType": self._random.choice(controls)})
@@ -112,7 +119,9 @@ class Traffic:
         if self.warm_ups and self._random.random() < _WARMED:
             rule["ruleId"], rule["groupingKeyNames"] = pick(_WARMED_RULES)
             rule["warmUp"] = True
-        return {name: value for name, value in rule.items() if value is not None}
+        rule = {name: value for name, value in rule.items() if value is not None}
+        add_members(rule, self._random)
+        return rule
 
     def _baseline(self, aggregator: str) -> dict[str, Any]:
         """Draw a baseline and a factor near the usual ratio."""

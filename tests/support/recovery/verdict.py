@@ -92,6 +92,7 @@ def recorded_stream(run: Run, installation: Installation, documents: Documents) 
         "settings": {
             "maxOutOfOrdernessMs": settings.max_out_of_orderness_ms,
             "futureToleranceMs": settings.future_tolerance_ms,
+            "detailMinutes": settings.limits.detail_minutes,
         },
         "steps": [*rules, *transactions],
         "batches": [
@@ -219,7 +220,7 @@ def _warm_up_faults(run: Run) -> Iterable[str]:
 
 
 def _export_faults(run: Run, stream: Mapping[str, Any], schema: TransactionSchema) -> Iterable[str]:
-    """Check that each export has the rules in force and then the lists, each once."""
+    """Check that each export has the rules in force, then the lists and then the maps, each once."""
     log = read_rule_log(stream, schema)
     expected: list[tuple[Any, ...]] = []
     for entry in log:
@@ -230,6 +231,10 @@ def _export_faults(run: Run, stream: Mapping[str, Any], schema: TransactionSchem
                 (entry.version, name, known.version, known.type, len(known.values))
                 for name, known in sorted(folded.lists.items())
             ]
+            expected += [
+                (entry.version, name, mapped.version, mapped.key_type, mapped.value_type, len(mapped.entries))
+                for name, mapped in sorted(folded.maps.items())
+            ]
     got = [_exported(each) for each in run.values("current_rules")]
     yield from _unlike("exports", expected, got)
 
@@ -237,6 +242,9 @@ def _export_faults(run: Run, stream: Mapping[str, Any], schema: TransactionSchem
 def _exported(record: Mapping[str, Any]) -> tuple[Any, ...]:
     if "listName" in record:
         return tuple(record[name] for name in ("export", "listName", "listVersion", "listType", "size"))
+    if "mapName" in record:
+        names = ("export", "mapName", "mapVersion", "keyType", "valueType", "size")
+        return tuple(record[name] for name in names)
     return record["export"], record["ruleId"], record["ruleVersion"]
 
 

@@ -49,7 +49,7 @@ def _steps(
 ) -> tuple[list[dict[str, Any]], list[tuple[dict[str, int], int]]]:
     """The steps, and for each transaction the ends of the partitions and the number of rules after it."""
     traffic, now_ms = Traffic(seed, warm_ups=True), START_MS
-    steps = [{"at": now_ms, "rule": traffic.rule().decode()} for _ in range(3)]
+    steps = [{"at": now_ms, "rule": traffic.rule().decode()} for _ in range(6)]
     next_rule_ms, rules, counts = now_ms, len(steps), dict[str, int]()
     ends = []
     for _ in range(transactions):

@@ -13,6 +13,7 @@ from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.warm_up import WarmHistory
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.replay import Replay
+from tests.support.recovery.rule_members import schema_with_account
 from tests.support.streams.lagging import lagging_document
 from tests.support.streams.runs import STREAMS, stream_seeds
 from tests.support.streams.warmed import WarmedStream, outputs
@@ -50,7 +51,7 @@ class Interrupted:
 def test_attempts_that_fail_and_hosts_that_take_turns_change_no_answer(
     stream_seed: int, project: Project, tmp_path: Path
 ) -> None:
-    schema = TransactionSchema.load(project.config / "schema.yaml")
+    schema = TransactionSchema.load(schema_with_account(tmp_path, project))
     document = lagging_document(stream_seed, 100 + 200 * (stream_seed % 4))
     stream = WarmedStream(document, Path(mkdtemp(dir=tmp_path)), schema)
     plain, interrupted = stream.plain(), Interrupted(stream, Random(stream_seed))
