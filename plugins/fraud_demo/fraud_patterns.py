@@ -20,13 +20,15 @@ LIMITED: Final = -2
 @dataclass(frozen=True, slots=True)
 class Payment:
     """One payment of a fraud: the delay after the fraud's start, two of the fraud's actors (0, 1, 2 ...), the amount
-    and the payment type. The beneficiary can also be `LISTED`, the payer `LIMITED`."""
+    and the payment type. The beneficiary can also be `LISTED`, the payer `LIMITED`. `away` means far from the payer's
+    home."""
 
     after_ms: int
     payer: int
     beneficiary: int
     cents: int
     kind: str
+    away: bool = False
 
 
 Fraud: TypeAlias = tuple[Payment, ...]
@@ -95,6 +97,11 @@ def two_signals(rng: random.Random) -> Fraud:
     return (*spread, Payment(3_000, 0, 4, rng.randint(810_00, 990_00), "CSH"))
 
 
+def impossible_travel(rng: random.Random) -> Fraud:
+    """One payer makes an ordinary payment near home, and four seconds later another one in a distant city."""
+    return tuple(Payment(i * 4_000, 0, 1 + i, rng.randint(20_00, 90_00), "CRD", away=i == 1) for i in range(2))
+
+
 SEED_FRAUDS: Final[Mapping[str, Callable[[random.Random], Fraud]]] = {
     "emptied-account": emptied_account,
     "huge-payment": huge_payment,
@@ -113,5 +120,6 @@ FRAUDS: Final[Mapping[str, Callable[[random.Random], Fraud]]] = {
     "listed-mule": listed_mule,
     "above-own-limit": above_own_limit,
     "two-signals": two_signals,
+    "impossible-travel": impossible_travel,
 }
-"""All fraud patterns. The last three need the demo's own rules (`own_rules`)."""
+"""All fraud patterns. The last four need the demo's own rules (`own_rules`)."""

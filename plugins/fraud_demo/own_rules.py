@@ -1,6 +1,6 @@
-"""The demo's own list and map, and the rules that need them or show signals.
+"""The demo's own list and map, and the rules that need them, need places or show signals.
 
-They are not in `config`, because an installation lists its own accounts.
+They are not in `config`, because an installation lists its own accounts and declares its own fields.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.codec.rules.collections.records import collection_key
 from fraud_rules.model.value_list import CollectionKind
 
-__all__ = ["LIMITED_PAYERS", "LIMIT_RULE_ID", "LISTED_MULES", "MULE_RULE_ID", "SIGNALS_RULE_ID", "own_records"]
+__all__ = [
+    "LIMITED_PAYERS",
+    "LIMIT_RULE_ID",
+    "LISTED_MULES",
+    "MULE_RULE_ID",
+    "SIGNALS_RULE_ID",
+    "TRAVEL_RULE_ID",
+    "own_records",
+]
 
 LISTED_MULES: Final = (8_000_000_001, 8_000_000_002, 8_000_000_003)
 """Accounts outside all other ranges of the generated traffic."""
@@ -22,6 +30,7 @@ LIMITED_PAYERS: Final = (8_000_000_101, 8_000_000_102, 8_000_000_103)
 MULE_RULE_ID: Final = 1_000
 LIMIT_RULE_ID: Final = 1_001
 SIGNALS_RULE_ID: Final = 1_004
+TRAVEL_RULE_ID: Final = 1_005
 
 _SPREAD_ID: Final = 1_002
 _CASH_ID: Final = 1_003
@@ -111,5 +120,21 @@ _RULES: Final[tuple[dict[str, Any], ...]] = (
         "ruleState": "ACTIVE",
         "groupingKeyNames": ["payeeId"],
         "conditions": [{"ruleId": _SPREAD_ID}, {"ruleId": _CASH_ID}],
+    },
+    {
+        "ruleId": TRAVEL_RULE_ID,
+        "name": "Impossible travel",
+        "description": "Two payments of a payer are too far apart for the time between them.",
+        "severity": "high",
+        "owner": "payments",
+        "ruleState": "ACTIVE",
+        "groupingKeyNames": ["payeeId"],
+        "aggregatorFunctionType": "COUNT",
+        "limitOperatorType": ">=",
+        "limit": 2,
+        "windowMinutes": 60,
+        "filter": "latitude is not null and longitude is not null",
+        "when": "distance_m(latitude, longitude, previous(latitude), previous(longitude))"
+        " > 250 * (eventTime - previous(eventTime)) + 50000",
     },
 )

@@ -17,7 +17,8 @@ from fraud_demo.own_rules import own_records
 from fraud_demo.published import read_published
 from fraud_demo.screen import Screen, Sending, open_screen, status_line, summary
 from fraud_demo.sender import Sender
-from fraud_demo.site import PASSWORD, DemoSite
+from fraud_demo.site import PASSWORD, DemoPaths, DemoSite
+from fraud_demo.start.installation import demo_context, write_installation
 from fraud_demo.start.people import DemoPeople, describe_people
 from fraud_demo.start.shell import FILE
 from fraud_demo.start.steps import StartSteps
@@ -74,11 +75,14 @@ class _Demo:
     def __init__(
         self, traffic: TrafficSettings, context: CommandContext, stop: threading.Event, stack: ExitStack
     ) -> None:
+        self._project = context.project
+        places = DemoPaths.of(context.project)
+        context = demo_context(context, places.installation)
         self._context = context
         self._stop = stop
         self._stack = stack
         self._console = Console(highlight=False)
-        self._site = DemoSite(context)
+        self._site = DemoSite(context, places=places)
         self._steps = StartSteps(self._console, self._site.places.step_times)
         self._kafka = self._site.broker.kafka
         topic = context.settings.topics.transactions
@@ -119,6 +123,8 @@ class _Demo:
         return live
 
     def _parts(self) -> bool:
+        self._site.clear()
+        write_installation(self._site.places.installation, self._project)
         self._site.start(self._stack, self._report)
         return True
 

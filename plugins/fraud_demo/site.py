@@ -25,7 +25,7 @@ from fraud_rules.cli.archive import ARCHIVE_VARIABLE
 from fraud_rules.cli.configured import CommandContext
 from fraud_rules.cli.options import INTENT_KEYS_VARIABLE, KEYS_FILE
 from fraud_rules.configuration.detector_options import BOOTSTRAP_VARIABLE
-from fraud_rules.configuration.project import port_setting
+from fraud_rules.configuration.project import HOME_VARIABLE, Project, port_setting
 from fraud_rules.deploy.deployment_log import append_intent, read_deployment, read_intent_log
 from fraud_rules.deploy.intent import Intent, IntentKind
 from fraud_rules.deploy.intent_keys import IntentKeys
@@ -59,6 +59,7 @@ class DemoPaths:
 
     def __init__(self, home: Path, logs: Path) -> None:
         self.home, self.logs = home, logs
+        self.installation = home / "installation"  # the project, as the components of the demo find it
         self.steering = home / "steering"  # the folder in which the pages request changes of the traffic
         self.archive = home / "archive"  # of this demo's Kafka: no later demo continues it
         self.past_days_log = logs / "demo-past-days.log"
@@ -69,16 +70,25 @@ class DemoPaths:
         self.environment = home / "environment"  # makes the commands of a shell use the demo
         self.recording = home / "recording.json"  # for `fraud streams replay`
 
+    @classmethod
+    def of(cls, project: Project) -> DemoPaths:
+        """The paths below a project."""
+        return cls(project.var / "demo", project.var / "log")
+
 
 class DemoSite:
     """One installation in var/demo. A stack stops the started components in reverse order.
 
-    `agent_prefix` precedes the agent's command, for example to run it in a container.
+    `agent_prefix` precedes the agent's command, for example to run it in a container. `places` are those below the
+    context's project, unless given.
     """
 
-    def __init__(self, context: CommandContext, agent_prefix: Sequence[str] = ()) -> None:
-        self.places = DemoPaths(context.project.var / "demo", context.project.var / "log")
+    def __init__(
+        self, context: CommandContext, agent_prefix: Sequence[str] = (), places: DemoPaths | None = None
+    ) -> None:
+        self.places = places or DemoPaths.of(context.project)
         self._context = context
+        home = f"{HOME_VARIABLE}={context.project.root}"
         port = port_setting(PORT_VARIABLE, 9092)
         controller_port = port_setting(CONTROLLER_PORT_VARIABLE, port + 1 if port < 65_535 else port - 1)
         self.broker = Broker(self.places.home / "broker", port, controller_port, context.project)
@@ -89,6 +99,7 @@ class DemoSite:
             "agent",
             [
                 "env",
+                home,
                 _DRAINED_WITHIN,
                 *agent_prefix,
                 sys.executable,
@@ -101,7 +112,7 @@ class DemoSite:
         )
         self.past_days = Child(
             "archiving of past days",
-            ["nice", f"-n{_NICE}", sys.executable, "-m", "fraud_demo.start.past_days"],
+            ["env", home, "nice", f"-n{_NICE}", sys.executable, "-m", "fraud_demo.start.past_days"],
             f"{PAST_DAYS}{self.places.archive}",
             self.places.past_days_log,
         )
@@ -122,9 +133,12 @@ class DemoSite:
         }
         return [name for name, was_running in stopped.items() if was_running]
 
-    def start(self, stack: ExitStack, report: Callable[[str], None]) -> None:
-        """Start all components with empty folders. Return when Airflow has begun to start."""
+    def clear(self) -> None:
+        """Remove the files of an earlier demo."""
         shutil.rmtree(self.places.home, ignore_errors=True)
+
+    def start(self, stack: ExitStack, report: Callable[[str], None]) -> None:
+        """Start all components. Return when Airflow has begun to start."""
         IntentKeys.create(self.places.intent_keys, self._intent_key)
         write_environment(self.places.environment, self.airflow.site.environment(), self._for_a_shell())
         command = ProcessHandle.of(os.getpid(), _COMMAND)

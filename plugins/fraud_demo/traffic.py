@@ -2,9 +2,9 @@
 
 Ordinary payers follow a flattened Zipf distribution (a few pay about seven times as often as the average). They mostly
 pay their own regular beneficiaries, and the amounts are log-normal around 35. With at least twenty payers per
-transaction per second, this traffic stays far below the limits of fraud rules. A planted fraud has its own payers and
-beneficiaries, so that no cool-down or mark of another fraud, or of another run, hides it. Its records arrive once, in
-time and in order.
+transaction per second, this traffic stays far below the limits of fraud rules. Payers pay near their homes. A planted
+fraud has its own payers and beneficiaries, so that no cool-down or mark of another fraud, or of another run, hides it.
+Its records arrive once, in time and in order. A schema without places skips them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Final
 
 from fraud_demo.fraud_patterns import FRAUDS, LIMITED, LISTED, MAX_FRAUD_MS, SEED_FRAUDS, Fraud
 from fraud_demo.own_rules import LIMITED_PAYERS, LISTED_MULES
+from fraud_demo.places import place_away, place_near_home
 from fraud_rules.errors import ConfigError
 
 FIRST_FRAUD_S: Final = 1.0
@@ -157,11 +158,28 @@ def _payer_draw(payers: int, rng: random.Random) -> Callable[[], tuple[int, int,
     return draw
 
 
-def _payment(transaction_id: int, time_ms: int, payer: int, beneficiary: int, cents: int, kind: str) -> bytes:
+def _payment(
+    transaction_id: int, time_ms: int, payer: int, beneficiary: int, cents: int, kind: str, away: bool = False
+) -> bytes:
+    latitude, longitude = (place_away if away else place_near_home)(payer, transaction_id)
     return (
-        b'{"transactionId":%d,"eventTime":%d,"payeeId":%d,"beneficiaryId":%d,"paymentAmount":%d.%02d,"paymentType":"%b"}'
-        % (transaction_id, time_ms, payer, beneficiary, *divmod(cents, 100), kind.encode())
+        b'{"transactionId":%d,"eventTime":%d,"payeeId":%d,"beneficiaryId":%d,"paymentAmount":%d.%02d,"paymentType":"%b",'
+        b'"latitude":%b,"longitude":%b}'
+        % (
+            transaction_id,
+            time_ms,
+            payer,
+            beneficiary,
+            *divmod(cents, 100),
+            kind.encode(),
+            _degrees(latitude),
+            _degrees(longitude),
+        )
     )
+
+
+def _degrees(millionths: int) -> bytes:
+    return b"%b%d.%06d" % (b"-" if millionths < 0 else b"", *divmod(abs(millionths), 1_000_000))
 
 
 def _planted(settings: TrafficSettings, start_ms: int, ids: Iterator[int]) -> Iterator[TrafficRecord]:
@@ -195,7 +213,7 @@ def _records_of(payments: Fraud, label: str, start_ms: int, actor: int, ids: Ite
         beneficiary = listed if pay.beneficiary == LISTED else actor + pay.beneficiary
         limited = LIMITED_PAYERS[transaction_id % len(LIMITED_PAYERS)]
         payer = limited if pay.payer == LIMITED else actor + pay.payer
-        value = _payment(transaction_id, due_ms, payer, beneficiary, pay.cents, pay.kind)
+        value = _payment(transaction_id, due_ms, payer, beneficiary, pay.cents, pay.kind, pay.away)
         yield TrafficRecord(due_ms, value, transaction_id, label, pay is payments[-1])
 
 

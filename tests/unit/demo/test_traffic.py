@@ -10,21 +10,22 @@ from typing import Any
 import pytest
 
 from fraud_demo.fraud_patterns import FRAUDS, MAX_FRAUD_MS, SEED_FRAUDS
-from fraud_demo.own_rules import LIMIT_RULE_ID, MULE_RULE_ID, SIGNALS_RULE_ID, own_records
+from fraud_demo.own_rules import LIMIT_RULE_ID, MULE_RULE_ID, SIGNALS_RULE_ID, TRAVEL_RULE_ID, own_records
+from fraud_demo.start.installation import demo_schema
 from fraud_demo.start.past_days import reported
 from fraud_demo.traffic import MALFORMED, TrafficRecord, TrafficSettings, generate, planted_fraud
 from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
 from fraud_rules.codec.transactions.raw import RawTransactions
+from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ConfigError
 from fraud_rules.model.limits import RecordLimits
-from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.replay import replay
 from tests.support.places import ROOT
 
 CONFIG = ROOT / "config"
-SCHEMA = TransactionSchema.load(CONFIG / "schema.yaml")
+SCHEMA = demo_schema(Project(ROOT))
 START_MS = 1_700_000_000_000
 
 
@@ -116,7 +117,7 @@ def alerts_under_the_demos_rules(records: list[TrafficRecord]) -> list[dict[str,
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_planted_fraud_alerts_and_nothing_else_does(seed: int) -> None:
     disorder = {"malformed": 0.01, "duplicates": 0.02, "late": 0.02, "out_of_order": 0.1}
-    records = traffic(rate_per_s=200, seconds=65, seed=seed, payers=4_000, patterns=tuple(FRAUDS), **disorder)
+    records = traffic(rate_per_s=200, seconds=70, seed=seed, payers=4_000, patterns=tuple(FRAUDS), **disorder)
     planted = {record.transaction_id: record.planted for record in records if record.planted is not None}
     assert {label.rpartition("-")[0] for label in planted.values()} == set(FRAUDS)
     alerts = alerts_under_the_demos_rules(records)
@@ -138,6 +139,7 @@ def test_the_reported_payment_of_a_fraud_triggers_an_alert(pattern: str) -> None
         ("listed-mule", {MULE_RULE_ID}),
         ("above-own-limit", {LIMIT_RULE_ID}),
         ("two-signals", {SIGNALS_RULE_ID}),
+        ("impossible-travel", {TRAVEL_RULE_ID}),
     ],
 )
 def test_a_sequence_an_unusual_amount_and_a_listed_mule_alert_by_their_own_rules(pattern: str, rules: set[int]) -> None:

@@ -23,6 +23,7 @@ const DESCRIPTIONS: Record<string, string> = {
   "listed-mule": "A payment to an account on the list demo-mules.",
   "above-own-limit": "A payment above the payer's own limit in the map demo-limits.",
   "two-signals": "Payments to four beneficiaries, the last one with much cash: two signals hold.",
+  "impossible-travel": "Two payments within seconds, in two distant cities.",
 };
 
 /** The demo's traffic: its rate, and frauds to plant. */
