@@ -22,8 +22,8 @@ from tests.support.processes.running_agent import Operations
 from tests.support.processes.running_detector import Installation
 from tests.support.processes.spark_cluster import StandaloneCluster
 from tests.support.recovery.load import Load
-from tests.support.recovery.site import Site
 from tests.support.recovery.rule_members import schema_with_account
+from tests.support.recovery.site import Site
 from tests.support.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS
 from tests.support.recovery.verdict import differences
 from tests.support.recovery.watch import Watch

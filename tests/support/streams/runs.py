@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, Phase, find, given, seed, settings
@@ -19,10 +19,12 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 from hypothesis.strategies import SearchStrategy
 
+from fraud_rules.model.schema import TransactionSchema
+
 STREAMS = int(os.environ.get("FRAUD_STREAMS", "100"))
 SEED = int(os.environ.get("FRAUD_SEED", "1"))
-SHRINKS = pytest.mark.timeout(900)
-"""Settings for tests of streams: Hypothesis shrinks a failing stream for up to five minutes."""
+_SHRINKS = pytest.mark.timeout(900)
+"""Hypothesis shrinks a failing stream for up to five minutes."""
 
 # Hypothesis's first example is always the simplest document, the second a random one.
 _ONE_STREAM = settings(
@@ -38,24 +40,52 @@ Test = Callable[..., None]
 _AN_ITEM = 25
 
 
+class Family(NamedTuple):
+    """Streams of one kind, their number, and the schema of their payments."""
+
+    streams: SearchStrategy[Any]
+    count: int
+    schema: TransactionSchema
+
+
 def stream_seeds(streams: int) -> Callable[[Test], Test]:
     """Call a test for each stream with the stream's seed. 25 streams are one item, because an item costs as much to
     collect, in each process of a run, as a stream to check."""
-    first = SEED * 1_000_000
-    seeds = range(first, first + max(streams, 1))
-    parts = [seeds[start : start + _AN_ITEM] for start in range(0, len(seeds), _AN_ITEM)]
 
     def of_each(test: Test) -> Test:
-        @pytest.mark.parametrize("stream_seed", parts, ids=lambda part: f"{part[0]}-{part[-1]}")
-        @functools.wraps(test)
-        def each(stream_seed: range, **fixtures: Any) -> None:
-            for one in stream_seed:
-                print(f"stream {one}")  # noqa: T201 -- pytest shows the output of a failed test
-                test(stream_seed=one, **fixtures)
-
-        return each
+        parts = [pytest.param(part, id=f"{part[0]}-{part[-1]}") for part in _parts(streams)]
+        return _SHRINKS(pytest.mark.parametrize("stream_seed", parts)(_of_each_seed(test)))
 
     return of_each
+
+
+def stream_families(families: Mapping[str, Family]) -> Callable[[Test], Test]:
+    """Call a test for each stream of each family, like `stream_seeds`, with the stream's seed and its family."""
+    items = [
+        pytest.param(family, part, id=f"{name} {part[0]}-{part[-1]}")
+        for name, family in families.items()
+        for part in _parts(family.count)
+    ]
+
+    def of_each(test: Test) -> Test:
+        return _SHRINKS(pytest.mark.parametrize(("family", "stream_seed"), items)(_of_each_seed(test)))
+
+    return of_each
+
+
+def _parts(streams: int) -> list[range]:
+    seeds = range(SEED * 1_000_000, SEED * 1_000_000 + max(streams, 1))
+    return [seeds[start : start + _AN_ITEM] for start in range(0, len(seeds), _AN_ITEM)]
+
+
+def _of_each_seed(test: Test) -> Test:
+    @functools.wraps(test)
+    def each(stream_seed: range, **fixtures: Any) -> None:
+        for one in stream_seed:
+            print(f"stream {one}")  # noqa: T201 -- pytest shows the output of a failed test
+            test(stream_seed=one, **fixtures)
+
+    return each
 
 
 def check_stream(stream_seed: int, strategy: SearchStrategy[Any], check: Callable[[Any], None]) -> None:

@@ -37,7 +37,7 @@ from tests.support.oracle import evaluate as oracle_of
 from tests.support.oracle.day import completed, completed_decisions, identity
 from tests.support.rules import count_rule
 from tests.support.streams.generated import documents, warmed_documents
-from tests.support.streams.runs import SHRINKS, STREAMS, check_stream, described, stream_seeds
+from tests.support.streams.runs import STREAMS, check_stream, described, stream_seeds
 
 NULLABLE = load_schema("nullable")
 
@@ -78,19 +78,16 @@ def check_days(drawn: dict[str, Any], folder: Path, *, scores: bool) -> None:
             assert scored(document, found) == wanted_scores(document, day), described([str(day)], document)
 
 
-@SHRINKS
 @stream_seeds(STREAMS // 4)
 def test_each_day_has_the_oracles_alerts(stream_seed: int, tmp_path: Path) -> None:
     check_stream(stream_seed, documents(), lambda drawn: check_days(drawn, tmp_path, scores=True))
 
 
-@SHRINKS
 @stream_seeds(STREAMS // 8)
 def test_each_day_has_the_oracles_alerts_after_warm_ups(stream_seed: int, tmp_path: Path) -> None:
     check_stream(stream_seed, warmed_documents(), lambda drawn: check_days(drawn, tmp_path, scores=False))
 
 
-@SHRINKS
 @stream_seeds(STREAMS // 8)
 def test_a_day_starts_from_the_corrected_end_of_the_day_before(stream_seed: int, tmp_path: Path) -> None:
     """The second day first: the day before is replayed for it. Then later data of the first day: both are due again."""

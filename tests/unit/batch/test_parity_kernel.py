@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace as replaced
 from typing import Any
 
 import numpy as np
@@ -39,10 +38,18 @@ from tests.support.streams.generated import (
     in_order,
 )
 from tests.support.streams.long import long_document
-from tests.support.streams.runs import SHRINKS, STREAMS, check_long, check_stream, described, stream_seeds
+from tests.support.streams.runs import (
+    STREAMS,
+    Family,
+    check_long,
+    check_stream,
+    described,
+    stream_families,
+    stream_seeds,
+)
 
 NULLABLE = load_schema("nullable")
-ACCOUNTS = replaced(NULLABLE, entities=ENTITIES)
+ACCOUNTS = replace(NULLABLE, entities=ENTITIES)
 SETTINGS = DetectorSettings()
 
 Alerts = dict[str, dict[str, Any]]
@@ -108,13 +115,8 @@ def disagreement(document: Mapping[str, Any], slice_rows: int = 7, schema: Trans
     ]
 
 
-def check(document: dict[str, Any]) -> None:
-    differences = disagreement(document)
-    assert not differences, described(differences, document)
-
-
-def check_accounts(document: dict[str, Any]) -> None:
-    differences = disagreement(document, schema=ACCOUNTS)
+def check(document: dict[str, Any], schema: TransactionSchema = NULLABLE) -> None:
+    differences = disagreement(document, schema=schema)
     assert not differences, described(differences, document)
 
 
@@ -123,47 +125,25 @@ def test_the_corrected_alerts_of_a_conformance_case_are_the_oracles(case: Case) 
     assert not disagreement(case.document, schema=load_schema(case.schema))
 
 
-@SHRINKS
-@stream_seeds(STREAMS)
-def test_live_alerts_corrected_are_the_oracles(stream_seed: int) -> None:
-    check_stream(stream_seed, documents(), check)
+FAMILIES = {
+    "plain": Family(documents(), STREAMS, NULLABLE),
+    "calendars turn": Family(calendar_documents(), STREAMS // 4, NULLABLE),
+    "rules and lists change": Family(changing_documents(), STREAMS // 4, NULLABLE),
+    "maps": Family(with_features(documents(), Features(maps=True)), STREAMS // 4, NULLABLE),
+    "previous payments": Family(previous_documents(), STREAMS // 4, NULLABLE),
+    "long windows": Family(with_features(documents(), Features(resolutions=True)), STREAMS // 4, NULLABLE),
+    "entities": Family(
+        with_features(documents(), Features(entities=True, own=True, conditions=True)),
+        STREAMS // 4,
+        ACCOUNTS,
+    ),
+    "all members together": Family(with_any_features(documents()), STREAMS, ACCOUNTS),
+}
 
 
-@SHRINKS
-@stream_seeds(STREAMS // 4)
-def test_live_alerts_corrected_are_the_oracles_where_calendars_turn(stream_seed: int) -> None:
-    check_stream(stream_seed, calendar_documents(), check)
-
-
-@SHRINKS
-@stream_seeds(STREAMS // 4)
-def test_live_alerts_corrected_are_the_oracles_with_maps(stream_seed: int) -> None:
-    check_stream(stream_seed, with_features(documents(), Features(maps=True)), check)
-
-
-@SHRINKS
-@stream_seeds(STREAMS // 4)
-def test_live_alerts_corrected_are_the_oracles_with_previous_payments(stream_seed: int) -> None:
-    check_stream(stream_seed, previous_documents(), check)
-
-
-@SHRINKS
-@stream_seeds(STREAMS // 4)
-def test_live_alerts_corrected_are_the_oracles_with_entities(stream_seed: int) -> None:
-    streams = with_features(documents(), Features(entities=True, own=True, conditions=True))
-    check_stream(stream_seed, streams, check_accounts)
-
-
-@SHRINKS
-@stream_seeds(STREAMS)
-def test_live_alerts_corrected_are_the_oracles_with_all_members_together(stream_seed: int) -> None:
-    check_stream(stream_seed, with_any_features(documents()), check_accounts)
-
-
-@SHRINKS
-@stream_seeds(STREAMS // 4)
-def test_live_alerts_corrected_are_the_oracles_with_long_windows(stream_seed: int) -> None:
-    check_stream(stream_seed, with_features(documents(), Features(resolutions=True)), check)
+@stream_families(FAMILIES)
+def test_live_alerts_corrected_are_the_oracles(stream_seed: int, family: Family) -> None:
+    check_stream(stream_seed, family.streams, lambda document: check(document, family.schema))
 
 
 def test_a_night_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:
@@ -171,19 +151,11 @@ def test_a_night_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:
         check(document)
 
 
-@SHRINKS
-@stream_seeds(STREAMS // 4)
-def test_live_alerts_corrected_are_the_oracles_while_rules_and_lists_change(stream_seed: int) -> None:
-    check_stream(stream_seed, changing_documents(), check)
-
-
-@SHRINKS
 @stream_seeds(STREAMS // 10)
 def test_live_alerts_corrected_are_the_oracles_for_long(stream_seed: int) -> None:
     check_long(long_document(stream_seed, transactions=100 + 100 * (stream_seed % 4)), check)
 
 
-@SHRINKS
 @stream_seeds(STREAMS // 2)
 def test_a_day_in_order_needs_no_correction(stream_seed: int) -> None:
     def check_in_order(drawn: dict[str, Any]) -> None:

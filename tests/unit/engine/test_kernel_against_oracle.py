@@ -34,7 +34,15 @@ from tests.support.streams.generated import (
     warmed_documents,
 )
 from tests.support.streams.long import long_document
-from tests.support.streams.runs import SHRINKS, STREAMS, check_long, check_stream, described, stream_seeds
+from tests.support.streams.runs import (
+    STREAMS,
+    Family,
+    check_long,
+    check_stream,
+    described,
+    stream_families,
+    stream_seeds,
+)
 
 NULLABLE = load_schema("nullable")
 ACCOUNTS = replace(NULLABLE, entities=ENTITIES)
@@ -50,14 +58,6 @@ def _engine(document: Mapping[str, Any]) -> Answer:
 
 def _oracle(document: Mapping[str, Any]) -> Answer:
     return oracle.evaluate(document, NULLABLE)
-
-
-def _engine_of_accounts(document: Mapping[str, Any]) -> Answer:
-    return replay(document, ACCOUNTS, SETTINGS)
-
-
-def _oracle_of_accounts(document: Mapping[str, Any]) -> Answer:
-    return oracle.evaluate(document, ACCOUNTS)
 
 
 def paid(number: int, after_ms: int, ahead_ms: int = 0) -> dict[str, Any]:
@@ -171,136 +171,57 @@ def test_a_history_does_not_begin_with_a_row_that_an_ended_grouping_dropped(engi
     ]
 
 
-@SHRINKS
-@stream_seeds(STREAMS)
-def test_engine_agrees_with_the_oracle(stream_seed: int) -> None:
-    check_stream(stream_seed, documents(), lambda document: _assert_same(document, _oracle, _engine))
+CONDITIONS = Features(conditions=True, named_rules=False)
+OTHERS = Features(limits=True, calendars=True, maps=True, previous=True, conditions=True, entities=True)
+FAMILIES = {
+    "plain": Family(documents(), STREAMS, NULLABLE),
+    "warm-ups": Family(warmed_documents(), STREAMS // 2, NULLABLE),
+    "calendars turn": Family(calendar_documents(), STREAMS // 2, NULLABLE),
+    "rules and lists change": Family(changing_documents(), STREAMS // 2, NULLABLE),
+    "maps": Family(with_features(documents(), Features(maps=True)), STREAMS // 2, NULLABLE),
+    "previous payments": Family(previous_documents(), STREAMS // 2, NULLABLE),
+    "previous payments, warm-ups": Family(previous_documents(warmed_documents()), STREAMS // 4, NULLABLE),
+    "conditions": Family(with_features(documents(), CONDITIONS), STREAMS // 2, NULLABLE),
+    "conditions beside calendars": Family(
+        with_features(documents(), CONDITIONS._replace(limits=True, calendars=True, rollout=True)),
+        STREAMS // 2,
+        NULLABLE,
+    ),
+    "conditions beside previous payments": Family(
+        with_features(documents(), CONDITIONS._replace(limits=True, maps=True, previous=True)), STREAMS // 2, NULLABLE
+    ),
+    "conditions, warm-ups": Family(with_features(warmed_documents(), CONDITIONS), STREAMS // 4, NULLABLE),
+    "named rules": Family(with_features(documents(), Features(conditions=True)), STREAMS // 2, NULLABLE),
+    "named rules beside others": Family(
+        with_features(documents(), Features(conditions=True, limits=True, maps=True, previous=True)),
+        STREAMS // 2,
+        NULLABLE,
+    ),
+    "long windows": Family(with_features(documents(), Features(resolutions=True)), STREAMS // 4, NULLABLE),
+    "long windows, warm-ups": Family(
+        with_features(warmed_documents(), Features(resolutions=True)), STREAMS // 4, NULLABLE
+    ),
+    "entities": Family(with_features(documents(), Features(entities=True)), STREAMS, ACCOUNTS),
+    "entities, warm-ups": Family(with_features(warmed_documents(), Features(entities=True)), STREAMS // 2, ACCOUNTS),
+    "own aggregate": Family(
+        with_features(documents(), Features(own=True, conditions=True, entities=True)), STREAMS // 2, ACCOUNTS
+    ),
+    "own aggregate beside others": Family(
+        with_features(documents(), OTHERS._replace(own=True)), STREAMS // 2, ACCOUNTS
+    ),
+    "all members together": Family(with_any_features(documents()), STREAMS, ACCOUNTS),
+    "all members together, warm-ups": Family(with_any_features(warmed_documents()), STREAMS // 2, ACCOUNTS),
+}
 
 
-@SHRINKS
-@stream_seeds(STREAMS // 2)
-def test_engine_agrees_with_the_oracle_after_warm_ups(stream_seed: int) -> None:
-    check_stream(stream_seed, warmed_documents(), lambda document: _assert_same(document, _oracle, _engine))
+@stream_families(FAMILIES)
+def test_engine_agrees_with_the_oracle(stream_seed: int, family: Family) -> None:
+    def check(document: dict[str, Any]) -> None:
+        expected = oracle.evaluate(document, family.schema)
+        differences = same_answer(expected, replay(document, family.schema, SETTINGS))
+        assert not differences, described(differences, document)
 
-
-@SHRINKS
-@stream_seeds(STREAMS // 2)
-def test_engine_agrees_with_the_oracle_where_calendars_turn(stream_seed: int) -> None:
-    check_stream(stream_seed, calendar_documents(), lambda document: _assert_same(document, _oracle, _engine))
-
-
-@SHRINKS
-@stream_seeds(STREAMS // 2)
-def test_engine_agrees_with_the_oracle_about_maps(stream_seed: int) -> None:
-    streams = with_features(documents(), Features(maps=True))
-    check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
-
-
-@SHRINKS
-@stream_seeds(STREAMS // 2)
-def test_engine_agrees_with_the_oracle_about_the_previous_payment(stream_seed: int) -> None:
-    check_stream(stream_seed, previous_documents(), lambda document: _assert_same(document, _oracle, _engine))
-
-
-@SHRINKS
-@stream_seeds(STREAMS // 4)
-def test_engine_agrees_with_the_oracle_about_the_previous_payment_after_warm_ups(stream_seed: int) -> None:
-    streams = previous_documents(warmed_documents())
-    check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
-
-
-@SHRINKS
-@stream_seeds(STREAMS // 2)
-@pytest.mark.parametrize(
-    "beside",
-    [
-        Features(),
-        Features(limits=True, calendars=True, rollout=True),
-        Features(limits=True, maps=True, previous=True),
-    ],
-    ids=["alone", "beside calendars", "beside previous payments"],
-)
-def test_engine_agrees_with_the_oracle_about_conditions(stream_seed: int, beside: Features) -> None:
-    streams = with_features(documents(), beside._replace(conditions=True, named_rules=False))
-    check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
-
-
-@SHRINKS
-@stream_seeds(STREAMS // 2)
-@pytest.mark.parametrize("beside", [Features(), Features(limits=True, maps=True, previous=True)], ids=["alone", "all"])
-def test_engine_agrees_with_the_oracle_about_named_rules(stream_seed: int, beside: Features) -> None:
-    streams = with_features(documents(), beside._replace(conditions=True))
-    check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
-
-
-@SHRINKS
-@stream_seeds(STREAMS // 4)
-def test_engine_agrees_with_the_oracle_about_long_windows(stream_seed: int) -> None:
-    streams = with_features(documents(), Features(resolutions=True))
-    check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
-
-
-@SHRINKS
-@stream_seeds(STREAMS // 4)
-def test_engine_agrees_with_the_oracle_about_conditions_after_warm_ups(stream_seed: int) -> None:
-    streams = with_features(warmed_documents(), Features(conditions=True, named_rules=False))
-    check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
-
-
-@SHRINKS
-@stream_seeds(STREAMS)
-def test_engine_agrees_with_the_oracle_about_entities(stream_seed: int) -> None:
-    streams = with_features(documents(), Features(entities=True))
-    check_stream(
-        stream_seed, streams, lambda document: _assert_same(document, _oracle_of_accounts, _engine_of_accounts)
-    )
-
-
-@SHRINKS
-@stream_seeds(STREAMS // 2)
-@pytest.mark.parametrize("others", [False, True])
-def test_engine_agrees_with_the_oracle_about_limits_of_the_own_aggregate(stream_seed: int, others: bool) -> None:
-    features = Features(
-        own=True, conditions=True, entities=True, limits=others, maps=others, previous=others, calendars=others,
-    )  # fmt: skip
-    streams = with_features(documents(), features)
-    check_stream(
-        stream_seed, streams, lambda document: _assert_same(document, _oracle_of_accounts, _engine_of_accounts)
-    )
-
-
-@SHRINKS
-@stream_seeds(STREAMS // 2)
-def test_engine_agrees_with_the_oracle_about_entities_after_warm_ups(stream_seed: int) -> None:
-    streams = with_features(warmed_documents(), Features(entities=True))
-    check_stream(
-        stream_seed, streams, lambda document: _assert_same(document, _oracle_of_accounts, _engine_of_accounts)
-    )
-
-
-@SHRINKS
-@stream_seeds(STREAMS // 4)
-def test_engine_agrees_with_the_oracle_about_long_windows_after_warm_ups(stream_seed: int) -> None:
-    streams = with_features(warmed_documents(), Features(resolutions=True))
-    check_stream(stream_seed, streams, lambda document: _assert_same(document, _oracle, _engine))
-
-
-@SHRINKS
-@stream_seeds(STREAMS)
-def test_engine_agrees_with_the_oracle_about_all_members_together(stream_seed: int) -> None:
-    streams = with_any_features(documents())
-    check_stream(
-        stream_seed, streams, lambda document: _assert_same(document, _oracle_of_accounts, _engine_of_accounts)
-    )
-
-
-@SHRINKS
-@stream_seeds(STREAMS // 2)
-def test_engine_agrees_with_the_oracle_about_all_members_together_after_warm_ups(stream_seed: int) -> None:
-    streams = with_any_features(warmed_documents())
-    check_stream(
-        stream_seed, streams, lambda document: _assert_same(document, _oracle_of_accounts, _engine_of_accounts)
-    )
+    check_stream(stream_seed, family.streams, check)
 
 
 def test_a_batch_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:
@@ -308,20 +229,12 @@ def test_a_batch_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:
         _assert_same(document, _oracle, _engine)
 
 
-@SHRINKS
-@stream_seeds(STREAMS // 2)
-def test_engine_agrees_with_the_oracle_while_rules_and_lists_change(stream_seed: int) -> None:
-    check_stream(stream_seed, changing_documents(), lambda document: _assert_same(document, _oracle, _engine))
-
-
-@SHRINKS
 @stream_seeds(STREAMS // 20)
 def test_engine_agrees_with_the_oracle_for_long(stream_seed: int) -> None:
     document = long_document(stream_seed, transactions=100 + 200 * (stream_seed % 4))
     check_long(document, lambda part: _assert_same(part, _oracle, _engine))
 
 
-@SHRINKS
 @stream_seeds(STREAMS // 4)
 def test_one_partition_gives_one_answer_however_it_is_cut(stream_seed: int) -> None:
     ends = st.lists(st.integers(0, 40), max_size=12)
@@ -333,7 +246,6 @@ def test_one_partition_gives_one_answer_however_it_is_cut(stream_seed: int) -> N
     check_stream(stream_seed, st.tuples(documents(partitions=1, cut=False), ends), check)
 
 
-@SHRINKS
 @stream_seeds(STREAMS // 4)
 def test_key_groups_split_watermarks_but_never_a_window(stream_seed: int) -> None:
     """With lateness and retention out of the way, the number of key groups can be seen in `windowComplete` only."""

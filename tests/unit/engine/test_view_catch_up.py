@@ -26,7 +26,7 @@ from tests.support.conformance import load_schema
 from tests.support.streams.generated import documents
 from tests.support.streams.long import long_document
 from tests.support.streams.packed import SCHEMA, SETTINGS, blobs, comparable, run, timeline
-from tests.support.streams.runs import SHRINKS, STREAMS, check_long, check_stream, stream_seeds
+from tests.support.streams.runs import STREAMS, check_long, check_stream, stream_seeds
 
 NULLABLE = load_schema("nullable")
 
@@ -107,13 +107,11 @@ def plain(column: Any) -> list[object]:
     return [value if known else None for value, known in zip(values, valid, strict=True)]
 
 
-@SHRINKS
 @stream_seeds(STREAMS // 2)
 def test_workers_that_take_turns_equal_one_worker(stream_seed: int) -> None:
     check_stream(stream_seed, documents(), check_workers)
 
 
-@SHRINKS
 @stream_seeds(STREAMS // 10)
 def test_workers_that_take_turns_equal_one_worker_for_long(stream_seed: int) -> None:
     check_long(long_document(stream_seed, transactions=100 + 200 * (stream_seed % 4)), check_workers)

@@ -26,7 +26,7 @@ from tests.support import oracle
 from tests.support.conformance import load_schema, same_answer
 from tests.support.streams.features import Features, with_features
 from tests.support.streams.generated import START_MS, cuts_only, documents
-from tests.support.streams.runs import SHRINKS, STREAMS, check_stream, described, stream_seeds
+from tests.support.streams.runs import STREAMS, check_stream, described, stream_seeds
 
 SCHEMA = load_schema("nullable")
 AT_ONCE = replace(BY_ARRIVAL, grace_ms=-at.FOREVER_MS)
@@ -77,7 +77,6 @@ def _cut(steps: list[dict[str, Any]], each: int) -> dict[str, Any]:
     return cuts_only(document, list(range(each, payments, each)))
 
 
-@SHRINKS
 @stream_seeds(STREAMS // 2)
 def test_sums_count_like_their_rows_after_a_restore_before_each_batch(stream_seed: int) -> None:
     streams = with_features(documents(partitions=1, cut=False), Features(resolutions=True))
