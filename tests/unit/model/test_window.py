@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from fraud_rules.model.transaction import Column
 from fraud_rules.model.window import Calendar, Window
 from fraud_rules.runtime.zones import CALENDAR_END_MS, utc_offsets, zone_of
+from tests.support.oracle.moments import zone_named
+from tests.support.oracle.rules import calendars
 
 HOUR_MS = 3_600_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -76,21 +78,39 @@ def test_a_calendar_window_starts_where_its_period_begins(
 @pytest.mark.parametrize(
     ("calendar", "zone", "payment", "start"),
     [
-        (Calendar.DAY, "Europe/Berlin", "2024-03-31T21:59:59.999Z", "2024-03-30T23:00Z"),  # 23 hours
-        (Calendar.DAY, "America/Sao_Paulo", "2018-11-04T12:00Z", "2018-11-04T03:00Z"),  # a day without midnight
-        (Calendar.DAY, "America/St_Johns", "2006-10-29T02:30Z", "2006-10-29T02:30Z"),  # one minute of the next day
-        (Calendar.DAY, "America/St_Johns", "2006-10-29T03:00Z", "2006-10-29T02:31Z"),  # the rest of the first day
-        (Calendar.WEEK, "UTC", "2023-11-13T00:00Z", "2023-11-13T00:00Z"),
-        (Calendar.WEEK, "UTC", "2023-11-12T23:59:59.999Z", "2023-11-06T00:00Z"),
-        (Calendar.WEEK, "Pacific/Apia", "2012-01-01T00:00Z", "2011-12-26T10:00Z"),  # without its Friday
-        (Calendar.MONTH, "Europe/Berlin", "2023-10-31T22:59:59.999Z", "2023-09-30T22:00Z"),  # 745 hours
-        (Calendar.MONTH, "America/New_York", "1970-01-01T04:00Z", "1969-12-01T05:00Z"),
-        (Calendar.MONTH, "Asia/Kathmandu", "2099-12-31T23:59Z", "2099-12-31T18:15Z"),
+        ("DAY", "UTC", "2024-05-01T00:00", "2024-05-01T00:00"),
+        ("DAY", "UTC", "2024-05-01T23:59:59.999", "2024-05-01T00:00"),
+        ("DAY", "Europe/Berlin", "2024-03-31T21:59:59.999", "2024-03-30T23:00"),  # 23 hours
+        ("DAY", "Europe/Berlin", "2024-10-27T22:59:59.999", "2024-10-26T22:00"),  # 25 hours
+        ("DAY", "America/Havana", "2024-11-03T05:30", "2024-11-03T04:00"),  # 01:00 is 00:00 again: one day
+        ("DAY", "America/Havana", "2024-03-10T06:00", "2024-03-10T05:00"),  # the day begins at 01:00
+        ("DAY", "America/Sao_Paulo", "2018-11-04T12:00", "2018-11-04T03:00"),  # a day without midnight
+        ("DAY", "America/St_Johns", "2006-10-29T02:30:30", "2006-10-29T02:30"),  # a minute of the 29th, then 23:01
+        ("DAY", "America/St_Johns", "2006-10-29T03:00", "2006-10-29T02:31"),  # the 28th again
+        ("DAY", "America/St_Johns", "2006-10-29T12:00", "2006-10-29T03:30"),
+        ("DAY", "Pacific/Apia", "2011-12-30T12:00", "2011-12-30T10:00"),  # the 30th is left out
+        ("DAY", "Africa/Monrovia", "1972-01-07T12:00", "1972-01-07T00:44:30"),  # 00:00 is 00:44:30
+        ("DAY", "America/New_York", "1970-01-01T00:00", "1969-12-31T05:00"),
+        ("DAY", "UTC", "1969-12-31T23:59:59.999", None),
+        ("WEEK", "UTC", "2023-11-13T00:00", "2023-11-13T00:00"),
+        ("WEEK", "UTC", "2023-11-12T23:59:59.999", "2023-11-06T00:00"),
+        ("WEEK", "Europe/Berlin", "2024-10-27T22:59:59.999", "2024-10-20T22:00"),
+        ("WEEK", "Pacific/Apia", "2012-01-01T00:00", "2011-12-26T10:00"),  # without its Friday
+        ("MONTH", "UTC", "2024-02-29T12:00", "2024-02-01T00:00"),
+        ("MONTH", "Europe/Berlin", "2023-10-31T22:59:59.999", "2023-09-30T22:00"),  # 745 hours
+        ("MONTH", "America/New_York", "1970-01-01T04:00", "1969-12-01T05:00"),
+        ("MONTH", "Asia/Kathmandu", "2099-12-31T23:59", "2099-12-31T18:15"),
+        ("MONTH", "UTC", "2100-01-01T00:00", None),
     ],
 )
-def test_the_start_of_a_calendar_window(calendar: Calendar, zone: str, payment: str, start: str) -> None:
-    window = Window.of_calendar(calendar, zone)
-    assert window.start_ms(at(payment)) == at(start)
+def test_a_calendar_window_starts_at_the_same_time_in_the_oracle(
+    calendar: str, zone: str, payment: str, start: str | None
+) -> None:
+    start_ms = None if start is None else at(start + "Z")
+    assert Window.of_calendar(Calendar(calendar), zone).start_ms(at(payment + "Z")) == start_ms
+    assert (
+        calendars.CalendarWindow(calendars.Calendar(calendar), zone_named(zone)).start_ms(at(payment + "Z")) == start_ms
+    )
 
 
 def test_times_of_many_periods_and_outside_the_calendar_have_their_own_starts() -> None:
