@@ -1,4 +1,4 @@
-"""The commands that `fraud lists` and `fraud maps` share: those without values or entries as arguments."""
+"""The commands that `fraud lists` and `fraud maps` share: all but `set`, whose types differ."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fraud_rules.codec.rules.collections.lines import content_lines, fields_of
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 
-__all__ = ["add_shared_commands"]
+__all__ = ["FILE", "VALUES", "add_shared_commands"]
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
@@ -36,10 +36,31 @@ _LINES: Final = {
     CollectionKind.MAP: "the entries of a map, one key,value",
 }
 _FILES: Final = {CollectionKind.LIST: "mules > mules.txt", CollectionKind.MAP: "limits > limits.csv"}
+_ADD: Final = {
+    CollectionKind.LIST: ("Add values to a list.", 'mules 1003 --comment "case 12"', "mules --file more.txt --direct"),
+    CollectionKind.MAP: (
+        "Add entries to a map, or give keys of it other values.",
+        'limits 7=300 --comment "case 12"',
+        "limits --file more.csv --direct",
+    ),
+}
+_REMOVE: Final = {
+    CollectionKind.LIST: ("Remove values from a list.", "mules 1003", "mules --file cleared.txt --direct"),
+    CollectionKind.MAP: ("Remove keys from a map. Of each line of a file, only the key counts.", "limits 7"),
+}
+VALUES: Final = {
+    CollectionKind.LIST: typer.Argument(None, help="Values.", show_default=False),
+    CollectionKind.MAP: typer.Argument(None, help="Entries, as key=value.", show_default=False),
+}
+_KEYS: Final = {**VALUES, CollectionKind.MAP: typer.Argument(None, help="Keys.", show_default=False)}
+FILE: Final = {
+    kind: typer.Option(None, "--file", help=f"File with one {line} per line; - is stdin.", show_default=False)
+    for kind, line in ((CollectionKind.LIST, "value"), (CollectionKind.MAP, "key,value"))
+}
 
 
 def add_shared_commands(app: typer.Typer, kind: CollectionKind) -> None:
-    """Add the commands delete, save, export, show and list of a kind to its group."""
+    """Add the commands add, remove, delete, save, export, show and list of a kind to its group."""
     example = _FILES[kind].split(" ", 1)[0]
     name_argument = typer.Argument(help=f"Name of the {kind}.", show_default=False)
     paths_argument = typer.Argument(help=f"Files of {kind}s, or their folders.", show_default=False)
@@ -47,6 +68,36 @@ def add_shared_commands(app: typer.Typer, kind: CollectionKind) -> None:
     def command(name: str, text: str, *examples: str) -> Callable[[_Command], _Command]:
         shown = "".join(f"\n  fraud {kind}s {name} {each}".rstrip() for each in examples)
         return app.command(name, help=f"{text}\n\n\b\nExamples:{shown}")
+
+    @command("add", *_ADD[kind])
+    def add(
+        kafka: Kafka,
+        name: str = name_argument,
+        values: list[str] | None = VALUES[kind],
+        file: Path | None = FILE[kind],
+        url: Url = None,
+        direct: Direct = False,
+        comment: Comment = "",
+        wait: Wait = 0,
+        as_json: AsJson = False,
+    ) -> None:
+        change = RequestedChange(ListOperation.ADD, name, values, file, kind=kind)
+        make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
+
+    @command("remove", *_REMOVE[kind])
+    def remove(
+        kafka: Kafka,
+        name: str = name_argument,
+        values: list[str] | None = _KEYS[kind],
+        file: Path | None = FILE[kind],
+        url: Url = None,
+        direct: Direct = False,
+        comment: Comment = "",
+        wait: Wait = 0,
+        as_json: AsJson = False,
+    ) -> None:
+        change = RequestedChange(ListOperation.REMOVE, name, values, file, kind=kind)
+        make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
     @command("delete", f"Delete a {kind}. The command fails while a rule names the {kind}.", example)
     def delete(

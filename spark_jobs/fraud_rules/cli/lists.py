@@ -8,25 +8,21 @@ from typing import Annotated
 import typer
 
 from fraud_rules.cli.collection_changes import RequestedChange, make_change
-from fraud_rules.cli.collection_commands import add_shared_commands
+from fraud_rules.cli.collection_commands import FILE, VALUES, add_shared_commands
 from fraud_rules.cli.options import AsJson, Comment, Direct, Kafka, Url, Wait, command_group
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 
 app = command_group("Lists of values, through the control plane; with --direct in the rule log itself.")
 
 Name = Annotated[str, typer.Argument(help="Name of the list.", show_default=False)]
-Values = Annotated[list[str] | None, typer.Argument(help="Values.", show_default=False)]
-File = Annotated[
-    Path | None, typer.Option("--file", help="File with one value per line; - is stdin.", show_default=False)
-]
 
 
 @app.command(name="set")
 def set_list(
     name: Name,
     kafka: Kafka,
-    values: Values = None,
-    file: File = None,
+    values: list[str] | None = VALUES[CollectionKind.LIST],
+    file: Path | None = FILE[CollectionKind.LIST],
     value_type: Annotated[
         ListType | None, typer.Option("--type", help="Type of the values.", show_default="the list's own, else long")
     ] = None,
@@ -48,52 +44,6 @@ def set_list(
       fraud lists set types CSH --type string --direct --wait 10
     """
     change = RequestedChange(ListOperation.SET, name, values, file, value_type)
-    make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
-
-
-@app.command()
-def add(
-    name: Name,
-    kafka: Kafka,
-    values: Values = None,
-    file: File = None,
-    url: Url = None,
-    direct: Direct = False,
-    comment: Comment = "",
-    wait: Wait = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Add values to a list.
-
-    \b
-    Examples:
-      fraud lists add mules 1003 --comment "case 12"
-      fraud lists add mules --file more.txt --direct
-    """
-    change = RequestedChange(ListOperation.ADD, name, values, file)
-    make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
-
-
-@app.command()
-def remove(
-    name: Name,
-    kafka: Kafka,
-    values: Values = None,
-    file: File = None,
-    url: Url = None,
-    direct: Direct = False,
-    comment: Comment = "",
-    wait: Wait = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Remove values from a list.
-
-    \b
-    Examples:
-      fraud lists remove mules 1003
-      fraud lists remove mules --file cleared.txt --direct
-    """
-    change = RequestedChange(ListOperation.REMOVE, name, values, file)
     make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
 

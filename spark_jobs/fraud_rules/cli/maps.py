@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fraud_rules.cli.collection_changes import RequestedChange, make_change
-from fraud_rules.cli.collection_commands import add_shared_commands
+from fraud_rules.cli.collection_commands import FILE, VALUES, add_shared_commands
 from fraud_rules.cli.options import AsJson, Comment, Direct, Kafka, Url, Wait, command_group
 from fraud_rules.model.collection_history import CollectionType
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
@@ -17,19 +17,14 @@ from fraud_rules.model.value_map import MapType, MapValueType
 app = command_group("Maps of keys to values, through the control plane; with --direct in the rule log itself.")
 
 Name = Annotated[str, typer.Argument(help="Name of the map.", show_default=False)]
-Entries = Annotated[list[str] | None, typer.Argument(help="Entries, as key=value.", show_default=False)]
-Keys = Annotated[list[str] | None, typer.Argument(help="Keys.", show_default=False)]
-File = Annotated[
-    Path | None, typer.Option("--file", help="File with one key,value per line; - is stdin.", show_default=False)
-]
 
 
 @app.command(name="set")
 def set_map(
     name: Name,
     kafka: Kafka,
-    entries: Entries = None,
-    file: File = None,
+    entries: list[str] | None = VALUES[CollectionKind.MAP],
+    file: Path | None = FILE[CollectionKind.MAP],
     key_type: Annotated[
         ListType | None, typer.Option("--key-type", help="Type of the keys.", show_default="the map's own, else long")
     ] = None,
@@ -56,51 +51,6 @@ def set_map(
     """
     of_type = _type_of(key_type, value_type)
     change = RequestedChange(ListOperation.SET, name, entries, file, of_type, CollectionKind.MAP)
-    make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
-
-
-@app.command()
-def add(
-    name: Name,
-    kafka: Kafka,
-    entries: Entries = None,
-    file: File = None,
-    url: Url = None,
-    direct: Direct = False,
-    comment: Comment = "",
-    wait: Wait = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Add entries to a map, or give keys of it other values.
-
-    \b
-    Examples:
-      fraud maps add limits 7=300 --comment "case 12"
-      fraud maps add limits --file more.csv --direct
-    """
-    change = RequestedChange(ListOperation.ADD, name, entries, file, kind=CollectionKind.MAP)
-    make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
-
-
-@app.command()
-def remove(
-    name: Name,
-    kafka: Kafka,
-    keys: Keys = None,
-    file: File = None,
-    url: Url = None,
-    direct: Direct = False,
-    comment: Comment = "",
-    wait: Wait = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Remove keys from a map. Of each line of a file, only the key counts.
-
-    \b
-    Examples:
-      fraud maps remove limits 7
-    """
-    change = RequestedChange(ListOperation.REMOVE, name, keys, file, kind=CollectionKind.MAP)
     make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
 
 
