@@ -81,7 +81,7 @@ bench: setup ## run the benchmark with exactly-once output and checkpoints; writ
 
 .PHONY: chaos
 chaos: setup ## 200 kills of driver, workers and broker under load (prints its seed; FRAUD_SEED repeats a run)
-	FRAUD_KILLS=$${FRAUD_KILLS:-200} $(BIN)/pytest -m recovery --timeout 0 $(ARGS)
+	FRAUD_KILLS=$${FRAUD_KILLS:-200} FRAUD_TIMES=$${FRAUD_TIMES:-5} $(BIN)/pytest -m recovery --timeout 0 $(ARGS)
 
 .PHONY: hosts-check
 hosts-check: setup ## run a detector on hosts that share no file; kill hosts, pull cables, fill a disk (root; namespaces of this machine)

@@ -2,6 +2,7 @@
 itself do not affect it. The installation is under load. The last test checks every alert.
 
 The default run omits the tests that take minutes: `pytest -m integration tests/installation/test_supervision.py`.
+`make chaos` repeats each failure five times (FRAUD_TIMES).
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from tests.support.waiting import until
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 DECIDING = "airflow dags trigger"
+TIMES = int(os.environ.get("FRAUD_TIMES", "1"))
 OTHER_COMPONENTS = (Component.SCHEDULER, Component.DAG_PROCESSOR, Component.API_SERVER)
 
 
@@ -65,9 +67,13 @@ def test_a_driver_that_dies_is_replaced(world: Supervised, record_property: Call
     assert world.driver().is_running()
 
 
+@pytest.mark.recovery
 @pytest.mark.long
-def test_a_driver_that_hangs_is_replaced_and_writes_no_more(world: Supervised) -> None:
-    world.lose_driver(signal.SIGSTOP)
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+def test_a_driver_that_hangs_or_dies_is_replaced_and_writes_no_more(world: Supervised, number: signal.Signals) -> None:
+    for _ in range(TIMES):
+        world.lose_driver(number)
 
 
 @pytest.mark.long
@@ -98,19 +104,22 @@ def test_the_dags_that_start_spark_run_four_times_in_a_row(world: Supervised) ->
     assert world.driver().pid == driver
 
 
+@pytest.mark.recovery
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(
     "component",
     [Component.TRIGGERER, *(pytest.param(each, marks=pytest.mark.long) for each in OTHER_COMPONENTS)],
 )
 def test_the_detector_is_unaffected_by_a_killed_component(world: Supervised, component: Component) -> None:
     before, driver = world.attempt().status, world.driver().pid
-    restart(world.site, component)
-    since_ms = now_ms()
-    world.await_batches(3)
-    await_healthy(world.site.airflow)
-    world.await_supervision(since_ms)
+    for _ in range(TIMES):
+        restart(world.site, component)
+        since_ms = now_ms()
+        world.await_batches(3)
+        await_healthy(world.site.airflow)
+        world.await_supervision(since_ms)
+        assert world.driver().pid == driver
     assert world.attempt().status.epoch == before.epoch
-    assert world.driver().pid == driver
 
 
 @pytest.mark.long
@@ -246,6 +255,7 @@ def test_every_command_of_the_runbooks_works(world: Supervised, project: Project
     world.api.call("PATCH", "dags/fraud_detector_ops", is_paused=False)
 
 
+@pytest.mark.recovery
 @pytest.mark.long
 def test_every_alert_of_the_installation_is_right(world: Supervised) -> None:
     verdict = world.check_run()
