@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
+from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.rule import Operator, Rule, RuleState
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.window import Window
 from tests.support.places import ROOT
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
@@ -45,3 +50,12 @@ def sum_rule(rule_id: int = 1, **members: Any) -> dict[str, Any]:
         rule_id,
         **{"aggregateFieldName": "paymentAmount", "aggregatorFunctionType": "SUM", "limitOperatorType": ">", **members},
     )
+
+
+def counting(rule_id: int, grouping: tuple[str, ...] = ("payeeId",), minutes: int = 20, **members: Any) -> Rule:
+    """A valid rule that counts the payments of a key in so many minutes, more than one of them."""
+    plain = Rule(
+        rule_id, RuleState.ACTIVE, grouping, AggregateFunction.COUNT, None, (), Operator.GREATER, Decimal(1),
+        Window(minutes * 60_000),
+    )  # fmt: skip
+    return replace(plain, **members)

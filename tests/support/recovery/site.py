@@ -16,6 +16,7 @@ from tests.support.processes.running_detector import Installation, RunningDetect
 from tests.support.recovery.load import Load
 from tests.support.recovery.rule_members import schema_with_account
 from tests.support.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS
+from tests.support.recovery.verdict import differences
 from tests.support.recovery.watch import Watch
 from tests.support.waiting import until
 
@@ -75,6 +76,13 @@ class Site:
         transactions, rules = topic_ends(kafka, names.transactions), topic_ends(kafka, names.rules)
         until(lambda: self.watch.ends == transactions and self.watch.rules_end == rules[0], "everything is read")
         assert self.starts[-1].stop() == 0, self.starts[-1].said()[-2000:]
+
+    def check_outputs(self) -> dict[str, int]:
+        """Compare everything that was written with the oracle. Return the number of records of each kind."""
+        found, counts = differences(self.installation, self.load.traffic.documents)
+        assert not found, "\n".join(found)
+        assert counts["alerts"] > 0
+        return counts
 
     @contextmanager
     def working(self, rows: int) -> Iterator[Self]:

@@ -1,4 +1,4 @@
-"""Rules over the payments of a payee, one for each given aggregator."""
+"""Rules over the payments of a payee, one for each given aggregator, and long streams of such payments."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.ruleset import GroupingInForce, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.transaction import Column, TransactionBatch
+
+STREAM_START_MS = 1_700_000_000_000
 
 
 def payee_rules(
@@ -33,3 +38,22 @@ def payee_rules(
     entries = [read_entry(i, 1, json.dumps(record).encode(), schema, limits) for i, record in enumerate(records)]
     assert all(entry.change is not None for entry in entries)
     return RuleTimeline(entries).latest.groupings["payeeId",]
+
+
+def payee_rows(n: int, keys: int, delay_ms: int, seed: int) -> TransactionBatch:
+    """So many payments of the default schema, one each 10 ms, from so many payees. Half of them are out of order, by up
+    to `delay_ms`. Many share their event time."""
+    random = np.random.default_rng(seed)
+    arrival = STREAM_START_MS + np.arange(n) * 10
+    late = random.random(n) < 0.5
+    whole = {
+        "transactionId": np.arange(n),
+        "eventTime": (arrival - np.where(late, random.integers(0, delay_ms, n), 0)) // 50 * 50,
+        "payeeId": random.integers(0, keys, n),
+        "beneficiaryId": random.integers(0, 50, n),
+        "paymentAmount": random.integers(-(10**17), 10**17, n),
+        "ingestionTimestamp": arrival,
+    }
+    columns = {name: Column(values.astype(np.int64), None, None) for name, values in whole.items()}
+    columns["paymentType"] = Column(random.integers(0, 2, n), None, ("CSH", "CRD"))
+    return TransactionBatch(arrival, np.zeros(n, dtype=np.int32), np.arange(n), columns)

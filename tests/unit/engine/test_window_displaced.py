@@ -20,7 +20,6 @@ from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import KIND_STDDEV
 from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.model.transaction import Column, TransactionBatch
 from fraud_rules.replay.replay import replay
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
@@ -28,13 +27,12 @@ from tests.support.places import ROOT
 from tests.support.streams.features import previous_documents
 from tests.support.streams.generated import documents
 from tests.support.streams.long import long_document
-from tests.support.streams.payee_rules import payee_rules
-from tests.support.streams.runs import SHRINKS, STREAMS, check_long, check_stream, described, stream_seeds
+from tests.support.streams.payee_rules import payee_rows, payee_rules
+from tests.support.streams.runs import STREAMS, check_long, check_stream, described, stream_seeds
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 NULLABLE = load_schema("nullable")
 SETTINGS = DetectorSettings()
-START_MS = 1_700_000_000_000
 NEVER = 1 << 60
 SQUARES = slice(at.O_SQUARE, at.O_SQUARE + 4)
 """The columns of the output that only STDDEV sets."""
@@ -61,14 +59,12 @@ def _assert_same(document: Mapping[str, Any]) -> None:
     assert not found, described(found, document)
 
 
-@SHRINKS
 @pytest.mark.usefixtures("displace_all")
 @stream_seeds(STREAMS // 2)
 def test_engine_agrees_with_the_oracle(stream_seed: int) -> None:
     check_stream(stream_seed, documents(), _assert_same)
 
 
-@SHRINKS
 @pytest.mark.usefixtures("displace_all")
 @stream_seeds(STREAMS // 4)
 def test_engine_agrees_with_the_oracle_about_previous_payments_of_earlier_calls(
@@ -78,7 +74,6 @@ def test_engine_agrees_with_the_oracle_about_previous_payments_of_earlier_calls(
     check_stream(stream_seed, previous_documents(), _assert_same)
 
 
-@SHRINKS
 @pytest.mark.usefixtures("displace_all")
 @stream_seeds(STREAMS // 20)
 def test_engine_agrees_with_the_oracle_for_long(stream_seed: int) -> None:
@@ -97,26 +92,6 @@ def rules_that_alert(window_seconds: int) -> GroupingInForce:
     return payee_rules((*AGGREGATORS, *AGGREGATORS), SCHEMA, members)
 
 
-def hot_stream(n: int, keys: int, delay_ms: int, seed: int) -> TransactionBatch:
-    """Half of the rows are out of order, by up to `delay_ms`. Many rows share their event time."""
-    random = np.random.default_rng(seed)
-    arrival = START_MS + np.arange(n) * 10
-    late = random.random(n) < 0.5
-    event = (arrival - np.where(late, random.integers(0, delay_ms, n), 0)) // 50 * 50
-    zeros = np.zeros(n, dtype=np.int64)
-    whole = {
-        "transactionId": np.arange(n),
-        "eventTime": event,
-        "payeeId": random.integers(0, keys, n),
-        "beneficiaryId": random.integers(0, 50, n),
-        "paymentAmount": random.integers(-(10**17), 10**17, n),
-        "ingestionTimestamp": arrival,
-    }
-    columns = {name: Column(values.astype(np.int64), None, None) for name, values in whole.items()}
-    columns["paymentType"] = Column(random.integers(0, 2, n), None, ("CSH", "CRD"))
-    return TransactionBatch(arrival, zeros.astype(np.int32), np.arange(n), columns)
-
-
 @pytest.mark.parametrize(
     ("n", "keys", "delay_ms", "out_of_order_ms", "batch", "far"),
     [
@@ -131,7 +106,7 @@ def hot_stream(n: int, keys: int, delay_ms: int, seed: int) -> TransactionBatch:
 def test_displaced_rows_change_no_evaluation(
     n: int, keys: int, delay_ms: int, out_of_order_ms: int, batch: int, far: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grouping, rows = rules_that_alert(20), hot_stream(n, keys, delay_ms, seed=n + keys + far)
+    grouping, rows = rules_that_alert(20), payee_rows(n, keys, delay_ms, seed=n + keys + far)
 
     def answers(distance: int) -> tuple[list[Any], set[int], list[Any]]:
         monkeypatch.setattr(displaced, "FAR", distance)

@@ -18,12 +18,11 @@ from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.window import layout as at
 from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.model.transaction import Column, TransactionBatch
+from fraud_rules.model.transaction import TransactionBatch
 from tests.support.places import ROOT
-from tests.support.streams.payee_rules import payee_rules
+from tests.support.streams.payee_rules import payee_rows, payee_rules
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
-START_MS = 1_700_000_000_000
 OUT_OF_ORDER_MS = 5_000
 AGGREGATORS = ("SUM", "COUNT", "MIN", "MAX", "AVG", "STDDEV", "COUNT_DISTINCT")
 
@@ -34,24 +33,6 @@ def rules_of_all_kinds(window_seconds: int) -> GroupingInForce:
         return {"limit": 0, "windowSeconds": window_seconds, **filtered}
 
     return payee_rules(AGGREGATORS, SCHEMA, members)
-
-
-def stream(n: int, keys: int, seed: int) -> TransactionBatch:
-    random = np.random.default_rng(seed)
-    arrival = START_MS + np.arange(n) * 10
-    delay = np.where(random.random(n) < 0.3, random.integers(0, OUT_OF_ORDER_MS, n), 0)
-    nowhere = np.zeros(n, dtype=np.int64)
-    whole = {
-        "transactionId": np.arange(n),
-        "eventTime": arrival - delay,
-        "payeeId": random.integers(0, keys, n),
-        "beneficiaryId": random.integers(0, 50, n),
-        "paymentAmount": random.integers(-(10**17), 10**17, n),
-        "ingestionTimestamp": arrival,
-    }
-    columns = {name: Column(values.astype(np.int64), None, None) for name, values in whole.items()}
-    columns["paymentType"] = Column(random.integers(0, 2, n), None, ("CSH", "CRD"))
-    return TransactionBatch(arrival, nowhere.astype(np.int32), np.arange(n), columns)
 
 
 def plain_values(batch: TransactionBatch, i: int, window_ms: int, aggregator: str, filtered: bool) -> Iterator[object]:
@@ -95,7 +76,7 @@ def kernel_values(row: list[int], aggregator: str) -> list[object]:
     ("n", "keys", "window_s", "seed"), [(24_000, 1, 60, 1), (9_000, 3, 20, 2), (6_000, 200, 10, 3)]
 )
 def test_every_evaluation_is_exact(n: int, keys: int, window_s: int, seed: int) -> None:
-    grouping, batch = rules_of_all_kinds(window_s), stream(n, keys, seed)
+    grouping, batch = rules_of_all_kinds(window_s), payee_rows(n, keys, OUT_OF_ORDER_MS, seed)
     state = GroupingState.create(SCHEMA, ("payeeId",), HeapArrays())
     compared = 0
     for start in range(0, n, 500):

@@ -21,7 +21,6 @@ from fraud_rules.model.rule import (
     Baseline,
     Control,
     ControlType,
-    Operator,
     Rule,
     RuleChange,
     RuleDeletion,
@@ -29,26 +28,13 @@ from fraud_rules.model.rule import (
 )
 from fraud_rules.model.ruleset import GroupingInForce, GrowingRules, RuleInForce, RuleSet, RuleTimeline
 from fraud_rules.model.window import Window
+from tests.support.rules import counting as rule
 
 A, B = ("payeeId",), ("beneficiaryId", "payeeId")
 MINUTE = 60_000
 CLEAR, CLEAR_STOP = Control(ControlType.CLEAR_STATE_ALL), Control(ControlType.CLEAR_STATE_ALL_STOP)
 DELETE_ALL, EXPORT = Control(ControlType.DELETE_RULES_ALL), Control(ControlType.EXPORT_RULES_CURRENT)
 REJECTED = None
-
-
-def rule(rule_id: int, grouping: tuple[str, ...] = A, minutes: int = 20, state: RuleState = RuleState.ACTIVE) -> Rule:
-    return Rule(
-        rule_id=rule_id,
-        state=state,
-        grouping=grouping,
-        aggregate_function=AggregateFunction.COUNT,
-        aggregate_field=None,
-        unique=(),
-        operator=Operator.GREATER,
-        limit=Decimal(1),
-        window=Window(minutes * MINUTE),
-    )
 
 
 def entries(changes: Sequence[RuleChange | None], first: int = 0) -> list[LogEntry]:
@@ -97,7 +83,7 @@ def histories(rules: RuleSet) -> dict[tuple[str, ...], tuple[int, int, int, int]
                      id="moving one of two"),
         pytest.param([rule(1), rule(1, state=RuleState.PAUSE), rule(1)], {1: (2, 0)}, {A: (0, 0, 1000, 20)},
                      id="pause"),
-        pytest.param([rule(1, A, 60, RuleState.PAUSE), rule(2)], {1: (0, 0), 2: (1, 1)}, {A: (0, 0, 1000, 60)},
+        pytest.param([rule(1, A, 60, state=RuleState.PAUSE), rule(2)], {1: (0, 0), 2: (1, 1)}, {A: (0, 0, 1000, 60)},
                      id="a paused rule holds the widest window"),
         pytest.param([rule(1), RuleDeletion(1)], {}, {}, id="deleting the last rule ends the grouping"),
         pytest.param([rule(1), rule(2, A, 60), RuleDeletion(2)], {1: (0, 0)}, {A: (0, 0, 1000, 20)},

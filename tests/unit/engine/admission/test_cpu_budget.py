@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 
 import pytest
 
@@ -18,28 +19,15 @@ from fraud_rules.model.rule import AggregateCondition, Baseline, Operator, Rule,
 from fraud_rules.model.ruleset import LogEntry, RuleSet, RuleTimeline
 from fraud_rules.model.schema import FieldType
 from fraud_rules.model.window import Window
-from tests.support.rules import LIMITS, SCHEMA
+from tests.support.rules import LIMITS, SCHEMA, counting
 
 A, B = ("payeeId",), ("beneficiaryId",)
 CASH = parse_filter("paymentType = 'CSH'", SCHEMA, LIMITS)
 LARGE = parse_filter("paymentType = 'CSH' and paymentAmount >= 10 or payeeId in (1, 2, 3)", SCHEMA, LIMITS)
 
 
+rule = partial(counting, aggregate_function=AggregateFunction.SUM, aggregate_field="paymentAmount")
 HOURLY = AggregateCondition(AggregateFunction.SUM, "paymentAmount", (), Operator.GREATER, Decimal(1), Window(3_600_000))
-
-
-def rule(rule_id: int, grouping: tuple[str, ...] = A, minutes: int = 20) -> Rule:
-    return Rule(
-        rule_id=rule_id,
-        state=RuleState.ACTIVE,
-        grouping=grouping,
-        aggregate_function=AggregateFunction.SUM,
-        aggregate_field="paymentAmount",
-        unique=(),
-        operator=Operator.GREATER,
-        limit=Decimal(1),
-        window=Window(minutes * 60_000),
-    )
 
 
 def function(each: Rule, aggregate: AggregateFunction) -> Rule:

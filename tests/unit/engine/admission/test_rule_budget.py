@@ -21,10 +21,11 @@ from fraud_rules.engine.admission.budget import (
 )
 from fraud_rules.engine.admission.event_rate import EventRate
 from fraud_rules.model.aggregate import AggregateFunction
-from fraud_rules.model.rule import AggregateCondition, Baseline, Operator, Rule, RuleState
+from fraud_rules.model.rule import AggregateCondition, Baseline, Rule
 from fraud_rules.model.ruleset import LogEntry, RuleInForce, RuleTimeline
 from fraud_rules.model.window import Window
 from tests.support.rules import LIMITS, SCHEMA
+from tests.support.rules import counting as rule
 
 A, B = ("payeeId",), ("beneficiaryId",)
 MIB = 2**20
@@ -41,21 +42,6 @@ def steady(rows_per_minute: int, length_ms: int, begin_ms: int = 0, rate: EventR
 
 # A minute of state is 1 MiB, and lateness none.
 TRAFFIC = ObservedTraffic(steady(65_536, DAY_MS), row_bytes=16, lateness_ms=0)
-
-
-def rule(rule_id: int, grouping: tuple[str, ...], minutes: int, *, force: bool = False) -> Rule:
-    return Rule(
-        rule_id=rule_id,
-        state=RuleState.ACTIVE,
-        grouping=grouping,
-        aggregate_function=AggregateFunction.COUNT,
-        aggregate_field=None,
-        unique=(),
-        operator=Operator.GREATER,
-        limit=Decimal(1),
-        window=Window(minutes * 60_000),
-        force=force,
-    )
 
 
 def compared(plain: Rule, minutes: int) -> Rule:

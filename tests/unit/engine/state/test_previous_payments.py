@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,8 @@ from fraud_rules.engine.window import layout as at
 from fraud_rules.model.rule import PreviousRows
 from fraud_rules.model.transaction import Column, TransactionBatch
 from tests.support.rules import SCHEMA
-from tests.support.streams.payee_rules import payee_rules
+from tests.support.streams.payee_rules import payee_rows, payee_rules
 
-START_MS = 1_700_000_000_000
 CASH = "paymentType = 'CSH'"
 WINDOWS_S = (20, 3, 20)
 FILTERS = (None, CASH, CASH)
@@ -24,23 +24,12 @@ WHEN = "coalesce(previous(paymentType), 'CSH') != 'x' and coalesce(previous(paym
 
 
 def stream(n: int, keys: int, delay_ms: int) -> TransactionBatch:
-    """Half of the rows are out of order, by up to `delay_ms`. Many rows share their event time, some their id."""
-    random = np.random.default_rng(n + keys)
-    arrival = START_MS + np.arange(n) * 10
-    late = random.random(n) < 0.5
-    event = (arrival - np.where(late, random.integers(0, delay_ms, n), 0)) // 50 * 50
-    whole = {
-        "transactionId": np.arange(n) - 7 * (random.random(n) < 0.05),
-        "eventTime": event,
-        "payeeId": random.integers(0, keys, n),
-        "beneficiaryId": np.zeros(n),
-        "paymentAmount": random.integers(0, 1_000, n),
-        "ingestionTimestamp": arrival,
-    }
-    columns = {name: Column(values.astype(np.int64), None, None) for name, values in whole.items()}
-    columns["paymentType"] = Column(random.integers(0, 9, n).clip(0, 1), None, ("CSH", "CRD"))
-    zeros = np.zeros(n, dtype=np.int32)
-    return TransactionBatch(arrival, zeros, np.arange(n), columns)
+    """Payments with small amounts, few of them in cash. Some share their id."""
+    random, rows = np.random.default_rng(n + keys), payee_rows(n, keys, delay_ms, n + keys)
+    ids, amounts = np.arange(n) - 7 * (random.random(n) < 0.05), random.integers(0, 1_000, n)
+    types = Column(random.integers(0, 9, n).clip(0, 1), None, ("CSH", "CRD"))
+    changed = {"transactionId": Column(ids, None, None), "paymentAmount": Column(amounts, None, None)}
+    return replace(rows, columns={**rows.columns, **changed, "paymentType": types})
 
 
 def previous_by_hand(rows: TransactionBatch, out_of_order_ms: int) -> list[list[int | None]]:

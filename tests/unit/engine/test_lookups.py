@@ -1,4 +1,4 @@
-"""Expressions read the version of a map that applies to each row."""
+"""Expressions read the version of a list or map that applies to each row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fraud_rules.errors import RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.transaction import Column, TransactionBatch
-from fraud_rules.model.value_list import ListOperation, ListType
+from fraud_rules.model.value_list import ListChange, ListOperation, ListType
 from fraud_rules.model.value_map import MapChange, MapValueType
 from tests.support.conformance import load_schema
 
@@ -33,6 +33,9 @@ TIMELINE = RuleTimeline(
         _entry(1, "regions", SET, TO_TEXT, b'{"de":"low","d":"high"}'),
         _entry(2, "limits", ADD, TO_NUMBER, b'{"4":"2"}'),
         _entry(3, "regions", ADD, TO_TEXT, b'{"de":"embargo"}'),
+        LogEntry.accepted(4, 4, ListChange("longs", SET, ListType.LONG, b"[8, -4, 0]")),
+        LogEntry.accepted(5, 5, ListChange("words", SET, ListType.STRING, b'["de", "d"]')),
+        LogEntry.accepted(6, 6, ListChange("longs", ListOperation.REMOVE, ListType.LONG, b"[8]")),
     ]
 )
 ROWS = 4
@@ -103,3 +106,25 @@ def test_a_filter_names_no_map() -> None:
     with pytest.raises(RuleRejected) as rejected:
         parse_filter("map('limits', payeeId) > 1", SCHEMA, RuleLimits(), "filter")
     assert str(rejected.value).startswith("filter: names the map 'limits'; maps are allowed in when and limit only")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("payeeId * 2 in list('longs')", [True, True, False, False]),
+        ("payeeId * 2 not in list('longs')", [False, False, True, False]),  # 2**63 is in no list of longs
+        ("lower(country) in list('words')", [True, True, False, True]),
+        ("substring(country, 1, 1) not in list('words')", [True, False, False, True]),
+        ("coalesce(payeeId * 2 in list('longs'), true)", [True, True, False, True]),
+        ("coalesce(0, payeeId) in list('longs')", [True, True, True, True]),
+        ("payeeId / 0 + payeeId > 1 or round(payeeId / 0) in list('longs')", [False, False, False, False]),
+    ],
+)
+def test_an_expression_is_looked_up_in_a_list(text: str, expected: list[bool]) -> None:
+    assert passing(text, [6] * ROWS) == expected
+
+
+def test_each_row_has_its_version_of_the_list() -> None:
+    assert passing("payeeId * 2 in list('longs')", [6, 7, 7, 7]) == [True, True, False, False]
+    assert passing("payeeId * 2 in list('longs')", [7, 6, 6, 6]) == [False, True, False, False]
+    assert passing("coalesce(0, payeeId) in list('longs')", [0, 6, 7, 7]) == [False, True, True, True]
