@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,7 +26,7 @@ from fraud_control.sync.drift import compare, store_side
 from fraud_ops.alarms import Alarm, RaisedAlarm
 from fraud_rules.batch.whatif.labels import read_label_lines
 from tests.support.control_plane.alerts import alert
-from tests.support.control_plane.concurrent_edits import check_concurrent_edits
+from tests.support.control_plane.concurrent_edits import check_concurrent_edits, opened_at_once
 from tests.support.control_plane.leaders import check_leadership, lease_end
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.postgres import Postgres, binaries
@@ -60,13 +59,7 @@ def scene(postgres: Postgres) -> Iterator[Scene]:
 
 
 def test_the_tables_are_created_once_in_their_schema(scene: Scene, postgres: Postgres) -> None:
-    opened: list[Database] = []
-    threads = [threading.Thread(target=lambda: opened.append(Database.open(postgres.url))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(opened) == 4
+    opened = opened_at_once(postgres.url)
     with scene.database.reading() as session:
         found = session.execute(text("SELECT DISTINCT schemaname FROM pg_tables WHERE tablename = 'items'")).scalars()
         assert list(found) == [SCHEMA]
@@ -179,7 +172,7 @@ def test_many_rules_arrive_at_once(scene: Scene) -> None:
 
 
 def test_writers_take_turns(scene: Scene) -> None:
-    check_concurrent_edits(scene, 14)
+    check_concurrent_edits(14, scene)
 
 
 def test_one_process_leads_at_a_time_and_none_holds_a_connection(scene: Scene, postgres: Postgres) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import jwt
@@ -15,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
 from fraud_rules.runtime.clock import now_ms
+from tests.support.receivers.answering import Answer, Request, answering
 
 AUDIENCE = "kafka"
 CLIENT, SECRET = "fraud", "not-to-be-seen-5e0b"
@@ -41,43 +40,19 @@ class IdentityProvider:
         signed = jwt.encode(claims, self._key, "RS256", headers={"kid": _KEY_ID})
         return {"access_token": signed, "token_type": "Bearer", "expires_in": _LIFE_S}
 
+    def answer(self, request: Request) -> Answer:
+        if request.path == "/keys":
+            return 200, self.keys()
+        kind, _, credentials = request.headers.get("authorization", "").partition(" ")
+        known = (kind, b64decode(credentials)) == ("Basic", f"{CLIENT}:{SECRET}".encode())
+        if known and b"grant_type=client_credentials" in request.body:
+            return 200, self.token()
+        return 401, {"error": "invalid_client"}
+
 
 @contextmanager
 def identity_provider() -> Iterator[IdentityProvider]:
     """A running identity provider, with `URL/token` and `URL/keys`."""
     provider = IdentityProvider()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(200, provider.keys())
-
-        def do_POST(self) -> None:
-            form = self.rfile.read(int(self.headers["Content-Length"]))
-            kind, _, credentials = self.headers.get("Authorization", "").partition(" ")
-            known = (kind, b64decode(credentials)) == ("Basic", f"{CLIENT}:{SECRET}".encode())
-            if known and b"grant_type=client_credentials" in form:
-                self._answer(200, provider.token())
-            else:
-                self._answer(401, {"error": "invalid_client"})
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-        def _answer(self, status: int, document: dict[str, Any]) -> None:
-            body = json.dumps(document).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    provider.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with answering(provider.answer) as provider.url:
         yield provider
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -9,7 +9,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -25,16 +24,12 @@ from fraud_control.store.facts import store_id
 from fraud_control.store.models import Base, Fact
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
+from tests.support.control_plane.concurrent_edits import check_concurrent_edits, opened_at_once
 from tests.support.control_plane.scene import ADA, Scene, empty_store, rule_input
 
 
 def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:
-    url, opened = f"sqlite:///{tmp_path}/new/control.db", list[Database]()
-    threads = [threading.Thread(target=lambda: opened.append(Database.open(url))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    opened = opened_at_once(f"sqlite:///{tmp_path}/new/control.db")
     assert len({store_id(database) for database in opened}) == 1
     assert {path.stat().st_mode & 0o077 for path in (tmp_path / "new").iterdir()} == {0}
     for database in opened:
@@ -54,19 +49,7 @@ def test_the_migrations_make_the_tables_of_the_models(scene: Scene) -> None:
 
 def test_writers_take_turns_and_lose_nothing(scene: Scene) -> None:
     other = Scene(Database.open(scene.settings.database), scene.settings, scene.clock)
-
-    def write(service: Scene, rule_id: int) -> None:
-        detail = service.service.create(ADA, rule_input(ruleId=rule_id))
-        for limit in range(1, 6):
-            detail = service.service.edit(ADA, rule_id, detail.row.revision, rule_input(limit=limit))
-
-    threads = [threading.Thread(target=write, args=((scene, other)[each % 2], each)) for each in range(1, 9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    verdict = scene.service.verify_audit()
-    assert (verdict.whole, verdict.rows) == (True, 48)
+    check_concurrent_edits(5, scene, other)
     other.database.close()
 
 

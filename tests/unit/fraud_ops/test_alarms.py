@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import socketserver
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +19,8 @@ from fraud_rules.errors import ConfigError
 from fraud_rules.kafka.consume import await_settled, read_topic
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.ports import free_ports
+from tests.support.receivers.answering import Answer, Request, answering
+from tests.support.receivers.servers import Mailbox, MailServer
 
 TOPIC_ROLES = ("alarms",)
 
@@ -34,21 +33,11 @@ class Received:
 
     def __init__(self, *statuses: int) -> None:
         self.posts: list[tuple[dict[str, str], Any]] = []
-        received = self
+        self._statuses = statuses
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                received.posts.append((dict(self.headers), json.loads(body)))
-                self.send_response(statuses[min(len(received.posts), len(statuses)) - 1])
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def answer(self, request: Request) -> Answer:
+        self.posts.append((request.headers, json.loads(request.body)))
+        return self._statuses[min(len(self.posts), len(self._statuses)) - 1], b""
 
 
 @pytest.fixture
@@ -68,18 +57,18 @@ def late_webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Received]:
 
 def serving(monkeypatch: pytest.MonkeyPatch, *statuses: int) -> Iterator[Received]:
     received = Received(*statuses)
-    connection = {"conn_type": "http", "host": received.url, "password": "t0ken"}
-    monkeypatch.setenv("AIRFLOW_CONN_FRAUD_WEBHOOK", json.dumps(connection))
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    yield received
-    received.server.shutdown()
+    with answering(received.answer) as url:
+        connection = {"conn_type": "http", "host": f"{url}/hook", "password": "t0ken"}
+        monkeypatch.setenv("AIRFLOW_CONN_FRAUD_WEBHOOK", json.dumps(connection))
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        yield received
     received.server.server_close()
 
 
 def test_an_alarm_has_its_reason_and_its_runbook(webhook: Received) -> None:
     assert AlarmHook().send(ALARM) == ["fraud_webhook"]
     ((headers, document),) = webhook.posts
-    assert headers["Authorization"] == "Bearer t0ken"
+    assert headers["authorization"] == "Bearer t0ken"
     assert document["name"] == "STALLED"
     assert document["said"] == ALARM.said
     assert document["source"] == "http://here/run"
@@ -156,46 +145,18 @@ def test_the_success_of_a_task_ends_the_alarm_of_its_failure(
     assert webhook.posts == [], "the control plane sends it"
 
 
-class Mailbox(socketserver.ThreadingTCPServer):
-    """A mail server that takes everything: the messages it was given."""
-
-    allow_reuse_address = True
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        self.messages: list[str] = []
-        super().__init__(("127.0.0.1", 0), _Session)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-
-class _Session(socketserver.StreamRequestHandler):
-    def handle(self) -> None:
-        assert isinstance(self.server, Mailbox)
-        self.wfile.write(b"220 here\r\n")
-        for line in self.rfile:
-            word = line.split()[0].upper()
-            if word == b"DATA":
-                self.wfile.write(b"354 go on\r\n")
-                self.server.messages.append("".join(each.decode() for each in iter(self.rfile.readline, b".\r\n")))
-            self.wfile.write(b"221 bye\r\n" if word == b"QUIT" else b"250 ok\r\n")
-
-
 def test_it_comes_by_mail_too(webhook: Received, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Mailbox() as mailbox:
-        extra = {
-            "from_email": "airflow@bank.example",
-            "to": "fraud@bank.example",
-            "disable_ssl": True,
-            "disable_tls": True,
-        }
-        host, port = mailbox.server_address[:2]
-        connection = {"conn_type": "smtp", "host": host, "port": port, "extra": extra}
-        monkeypatch.setenv("AIRFLOW_CONN_FRAUD_SMTP", json.dumps(connection))
-        assert AlarmHook().send(ALARM) == ["fraud_webhook", "fraud_smtp"]
-        mailbox.shutdown()
-    (message,) = mailbox.messages
-    assert "Subject: [fraud] STALLED (detector)" in message
-    assert "To: fraud@bank.example" in message
+    mailbox = Mailbox()
+    server = MailServer(mailbox)
+    server.start()
+    extra = {"from_email": "airflow@bank.example", "to": "fraud@bank.example", "disable_ssl": True, "disable_tls": True}
+    connection = {"conn_type": "smtp", "host": server.hostname, "port": server.port, "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_FRAUD_SMTP", json.dumps(connection))
+    assert AlarmHook().send(ALARM) == ["fraud_webhook", "fraud_smtp"]
+    server.stop()
+    (mail,) = mailbox.mails
+    assert mail.rcpt_tos == ["fraud@bank.example"]
+    assert b"Subject: [fraud] STALLED (detector)" in (mail.original_content or b"")
 
 
 @pytest.mark.parametrize(

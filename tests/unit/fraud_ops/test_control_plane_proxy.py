@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from fastapi.testclient import TestClient
@@ -15,6 +13,7 @@ from fraud_ops.tickets import HEADER
 from fraud_rules.errors import ConfigError
 from tests.support.control_plane.web.server import Login
 from tests.support.ports import free_ports
+from tests.support.receivers.answering import answering
 
 
 def test_a_server_that_does_not_run_is_named() -> None:
@@ -46,29 +45,13 @@ def test_a_missing_connection_is_named_and_found_later() -> None:
         assert "does not answer" in client.get("/control/").json()["detail"]
 
 
-class _Headers(BaseHTTPRequestHandler):
-    """Answers with the headers of the request."""
-
-    def do_GET(self) -> None:
-        content = json.dumps({name.lower(): value for name, value in self.headers.items()}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
-        pass
-
-
 def test_only_the_token_of_a_program_is_forwarded() -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Headers) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        found = ControlPlaneServer(f"http://127.0.0.1:{server.server_address[1]}", Login.create().keys)
+    with answering(lambda request: (200, request.headers)) as url:
+        found = ControlPlaneServer(url, Login.create().keys)
         with TestClient(create_app(lambda: found)) as client:
             program = {"Authorization": "Bearer fraud_x", "Cookie": "_token=x"}
             of_program = client.get("/control/api/me", headers=program).json()
             other = client.get("/control/api/me", headers={"Authorization": "Basic fraud_x"}).json()
-        server.shutdown()
     assert of_program["authorization"] == "Bearer fraud_x"
     assert not {"cookie", HEADER.lower()} & set(of_program), "the login of a person stays here"
     assert not {"authorization", HEADER.lower()} & set(other)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import threading
+import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from fraud_rules.kafka.registry.credentials import registry_properties
 from fraud_rules.kafka.registry.folder import SchemaFolder
 from fraud_rules.model.declared.record_format import RegistrySettings
 from fraud_rules.runtime.secret import Secrets
+from tests.support.receivers.answering import Answer, Request, answering
 
 SCHEMA = RegisteredSchema("AVRO", '"string"')
 NOT_FOUND = (404, {"error_code": 40403, "message": "Schema not found"})
@@ -29,42 +28,23 @@ class Server:
     """A server with an answer for each path: status and JSON. A path without one gets Confluent's unknown schema."""
 
     def __init__(self) -> None:
-        self.answers: dict[str, tuple[int, Any]] = {}
+        self.url = ""
+        self.answers: dict[str, Answer] = {}
         self.asked: list[str] = []
         self.headers: list[str | None] = []
-        server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                path = self.path.partition("?")[0]
-                server.asked.append(path)
-                server.headers.append(self.headers.get("Authorization"))
-                status, body = server.answers.get(path, NOT_FOUND)
-                content = body if isinstance(body, bytes) else json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_: object) -> None:
-                """Keep the output of the tests clean."""
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
-        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+    def answer(self, request: Request) -> Answer:
+        path = request.path.partition("?")[0]
+        self.asked.append(path)
+        self.headers.append(request.headers.get("authorization"))
+        return self.answers.get(path, NOT_FOUND)
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
     server = Server()
-    yield server
-    server.stop()
+    with answering(server.answer) as server.url:
+        yield server
 
 
 class Pauses:
@@ -146,7 +126,7 @@ def test_a_registry_without_an_answer_is_asked_until_the_limit(
     server: Server, tmp_path: Path, status: tuple[int, Any]
 ) -> None:
     server.answers = {"/schemas/ids/8": status}
-    pauses = Pauses(lambda: threading.Event().wait(0.05))
+    pauses = Pauses(lambda: time.sleep(0.05))
     with pytest.raises(RegistryUnavailable, match=rf"{server.url}.* 0\.2 s, and this host has no copy of schema 8"):
         client(server, tmp_path, pauses).schemas([8])
     assert len(server.asked) > 2

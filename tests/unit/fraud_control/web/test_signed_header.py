@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import jwt
@@ -21,6 +19,7 @@ from fraud_control.web.login.signed_header import SignedHeader
 from fraud_ops.account import Account
 from fraud_ops.tickets import Ticket, TicketInvalid
 from fraud_rules.errors import ConfigError
+from tests.support.receivers.answering import answering
 
 ISSUER, AUDIENCE = "https://iap.example", "/projects/7"
 KEY, OTHER_KEY = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
@@ -30,21 +29,8 @@ PUBLIC: dict[str, Any] = json.loads(ECAlgorithm.to_jwk(KEY.public_key()))
 @contextmanager
 def keys_at(document: Any) -> Iterator[str]:
     """An address with a JSON Web Key Set."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps(document).encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/keys"
-    server.shutdown()
-    server.server_close()
+    with answering(lambda request: (200, document)) as url:
+        yield f"{url}/keys"
 
 
 @pytest.fixture(scope="module")

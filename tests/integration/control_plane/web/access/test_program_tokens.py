@@ -11,7 +11,6 @@ import httpx
 
 from fraud_control.settings import ControlPlaneSettings, Rates
 from fraud_control.store.submissions import SubmissionRow
-from fraud_ops.paths import PAGES
 from fraud_rules.configuration.project import Project
 from tests.support.control_plane.web.server import RULE, Login, Server
 from tests.support.kafka.own_topics import OwnTopics
@@ -50,14 +49,6 @@ def test_a_program_works_with_a_token_until_it_is_revoked(server: Server) -> Non
     refused = server.ask("GET", "/me", None, headers=program)
     assert refused.status_code == 401
     assert "unknown or revoked" in refused.json()["detail"]
-
-
-def test_a_token_creates_and_revokes_no_tokens(server: Server) -> None:
-    created = create(server, "admin").json()
-    headers = of_program(created["secret"])
-    for method, path, body in (("POST", "/tokens", CI), ("DELETE", f"/tokens/{created['token']['id']}", None)):
-        answer = server.ask(method, path, None, json=body, headers=headers)
-        assert (answer.status_code, answer.json()["type"]) == (403, f"{PAGES}/problems/person-only")
 
 
 def test_a_repeated_request_does_not_show_the_secret_again(server: Server) -> None:
