@@ -54,13 +54,7 @@ def read_settings(
         faults.append(f"{path.rstrip('.') or 'the file'} must be a mapping of settings")
         return {}
     known = settable(kind)
-    # The settings of an earlier release name the constants too.
-    fixed = {each.name: each.default for each in fields(kind) if each.name not in known}
-    faults += [
-        f"{path}{name} is not a setting; known are {', '.join(known)}"
-        for name, value in document.items()
-        if name not in known and (name not in fixed or value != fixed[name])
-    ]
+    faults += [f"{path}{name} is not a setting; known are {', '.join(known)}" for name in document if name not in known]
     values: dict[str, Any] = {}
     for name, setting in known.items():
         default, variable = setting.default, prefix + (path + name).upper().replace(".", "_")

@@ -23,10 +23,9 @@ class Release(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     `code` is the digest of the code (see `code`). `wheel` is the path of its wheel on the agent's host, empty for the
     code that is installed beside the agent. `settings` and `schema` are the texts of detector.yaml and schema.yaml, so
     that an older release can run again after the files have changed. `tasks` is the number of tasks of a large batch,
-    None for one for each core; its JSON member keeps the name that older releases have. `spark` are further settings of
-    Spark. `kafka_properties` is the path of a file with the broker's SASL and TLS properties, on the agent's host.
-    `metrics` is the address (host:port) of the detector's metrics, empty for no metrics. `checkpoint` is a folder that
-    earlier versions need.
+    None for one for each core. `spark` are further settings of Spark. `kafka_properties` is the path of a file with the
+    broker's SASL and TLS properties, on the agent's host. `metrics` is the address (host:port) of the detector's
+    metrics, empty for no metrics.
     """
 
     code: str
@@ -35,13 +34,12 @@ class Release(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     bootstrap: str
     wheel: str = ""
     master: str = DEFAULTS.master
-    tasks: int | None = msgspec.field(default=DEFAULTS.tasks, name="shufflePartitions")
+    tasks: int | None = DEFAULTS.tasks
     driver_memory: str = DEFAULTS.driver_memory
     spark: dict[str, str] = {}
     kafka_properties: str = ""
     ui_port: int | None = None
     metrics: str = ""
-    checkpoint: str = ""
 
 
 def fingerprint(release: Release) -> str:

@@ -130,12 +130,6 @@ def test_a_fault_names_the_valid_values(document: object, environ: dict[str, str
     assert fault in "; ".join(faults(document, **environ))
 
 
-def test_a_constant_keeps_its_value_in_the_settings_of_an_earlier_release() -> None:
-    document = {"state_bytes_per_event": 320, "limits": {"max_fields": 16}}
-    assert DetectorSettings.parse(document, {}) == DetectorSettings()
-    assert not {"state_bytes_per_event", "max_fields"} & set(DetectorSettings().text().replace(":", " ").split())
-
-
 def test_all_faults_at_once() -> None:
     found = faults({"nonsense": 1, "tick_ms": 0, "topics": {"rules": 5}}, FRAUD_KEY_GROUPS="many")
     assert [fault.split(" ")[0] for fault in found if " known are " not in f" {fault}"] == [

@@ -72,7 +72,7 @@ def test_an_unknown_intent_is_refused(text: bytes) -> None:
 
 def test_a_fingerprint_is_of_everything_in_a_release() -> None:
     changed = {
-        "code": "b", "settings": "x", "schema": "x", "checkpoint": "x", "bootstrap": "x", "wheel": "x", "master": "x",
+        "code": "b", "settings": "x", "schema": "x", "bootstrap": "x", "wheel": "x", "master": "x",
         "tasks": 3, "driver_memory": "1g", "spark": {"a": "b"}, "kafka_properties": "x", "ui_port": 1,
         "metrics": "x",
     }  # fmt: skip
@@ -82,13 +82,6 @@ def test_a_fingerprint_is_of_everything_in_a_release() -> None:
     ordered, otherwise = ({"a": "1", "b": "2"}, {"b": "2", "a": "1"})
     one, other = (msgspec.structs.replace(RELEASE, spark=spark) for spark in (ordered, otherwise))
     assert fingerprint(one) == fingerprint(other)
-
-
-def test_the_tasks_of_an_older_release_are_read() -> None:
-    text = run(0).encode().replace(b'"shufflePartitions":null', b'"shufflePartitions":5')
-    release = decode_intent(text).release
-    assert release is not None
-    assert release.tasks == 5
 
 
 def test_a_release_knows_its_settings() -> None:
