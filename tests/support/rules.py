@@ -52,10 +52,14 @@ def sum_rule(rule_id: int = 1, **members: Any) -> dict[str, Any]:
     )
 
 
-def counting(rule_id: int, grouping: tuple[str, ...] = ("payeeId",), minutes: int = 20, **members: Any) -> Rule:
+def counting(
+    rule_id: int,
+    grouping: tuple[str, ...] = ("payeeId",),
+    minutes: int = 20,
+    state: RuleState = RuleState.ACTIVE,
+    **members: Any,
+) -> Rule:
     """A valid rule that counts the payments of a key in so many minutes, more than one of them."""
-    plain = Rule(
-        rule_id, RuleState.ACTIVE, grouping, AggregateFunction.COUNT, None, (), Operator.GREATER, Decimal(1),
-        Window(minutes * 60_000),
-    )  # fmt: skip
+    window = Window(minutes * 60_000)
+    plain = Rule(rule_id, state, grouping, AggregateFunction.COUNT, None, (), Operator.GREATER, Decimal(1), window)
     return replace(plain, **members)

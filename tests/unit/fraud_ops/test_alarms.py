@@ -62,7 +62,6 @@ def serving(monkeypatch: pytest.MonkeyPatch, *statuses: int) -> Iterator[Receive
         monkeypatch.setenv("AIRFLOW_CONN_FRAUD_WEBHOOK", json.dumps(connection))
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         yield received
-    received.server.server_close()
 
 
 def test_an_alarm_has_its_reason_and_its_runbook(webhook: Received) -> None:
