@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
+from fraud_rules.engine.named_outcomes import has_value
 from fraud_rules.engine.state.previous_payments import PreviousColumns
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import aggregate_of, baseline_value
@@ -27,7 +28,7 @@ from fraud_rules.model.documents.alerts import (
 )
 from fraud_rules.model.documents.transactions import EvaluationDocument
 from fraud_rules.model.expressions.unscaled import unscaled_text
-from fraud_rules.model.output import AlertRecord, NamedOutcome
+from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.rule import AggregateCondition, Baseline, PreviousRows, Rule, RuleAction
 from fraud_rules.model.ruleset import RuleInForce
 from fraud_rules.model.schema import ID_FIELD, ROLE, TIME_FIELD, Field, FieldType, TransactionSchema
@@ -80,18 +81,6 @@ def triggering_value(of: Rule | AggregateCondition, row: Sequence[int], schema: 
     """The aggregate in an output row of the kernel (see O_* in `layout`), as a decimal without trailing zeros."""
     field = None if of.aggregate_field is None else schema.field(of.aggregate_field)
     return aggregate_of(of).render(row, 0 if field is None else field.scale)
-
-
-def _has_value(of: Rule | AggregateCondition, row: Sequence[int]) -> bool:
-    """Whether the aggregate in an output row has a value."""
-    return row[at.O_VALUES] > 0 or aggregate_of(of).has_value_of_empty_window
-
-
-def _is_comparable(rule: Rule, row: Sequence[int]) -> bool:
-    """Whether the aggregate in an output row has a value, and its baseline has one too."""
-    past = rule.baseline
-    has_past = past is None or (row[at.O_BASE_COUNT] >= past.min_count and row[at.O_BASE_VALUES] > 0)
-    return has_past and _has_value(rule, row)
 
 
 def limit_text(plan: GroupingPlan, limits: Sequence[Column], rule: int, i: int) -> str | None:
@@ -160,11 +149,11 @@ def condition_documents(
     time_ms = int(batch.columns[TIME_FIELD].values[rows[0][at.O_ROW]])
     for condition, row in zip(rule.aggregate_conditions, rows, strict=True):
         start_ms = condition.window.start_ms(time_ms)
-        has_value = start_ms is not None and _has_value(condition, row)
+        is_known = start_ms is not None and has_value(condition, row)
         limit = limit_text(plan, limits, row[at.O_RULE], row[at.O_ROW])
         found.append(
             ConditionDocument(
-                value=triggering_value(condition, row, schema) if has_value else None,
+                value=triggering_value(condition, row, schema) if is_known else None,
                 count=row[at.O_COUNT],
                 window_start=start_ms,
                 holds=bool(row[at.O_FIRED]),
@@ -282,26 +271,11 @@ class AlertBuilder:
         """The number of a role among those of the entity; 0 in a grouping by fields."""
         return 0 if self._entity is None or role is None else self._entity.role_names.index(role)
 
-    def outcome(self, in_force: RuleInForce, row: Sequence[int]) -> NamedOutcome:
-        """The outcome of an output row, for the rules that name its rule."""
-        rule, payment = in_force.rule, self._payments[row[at.O_ROW]]
-        return NamedOutcome(
-            append_ms=payment.append_ms,
-            partition=payment.partition,
-            offset=payment.offset,
-            rule_id=rule.rule_id,
-            holds=row[at.O_FIRED] != at.FIRED_NO,
-            value=triggering_value(rule, row, self._schema) if _is_comparable(rule, row) else None,
-            count=row[at.O_COUNT],
-            complete=bool(row[at.O_COMPLETE]),
-            role=self._number(payment.role),
-        )
-
     def encode_evaluation(self, in_force: RuleInForce, row: Sequence[int]) -> bytes:
         """Encode the evaluation of one rule for one transaction as JSON, for debugging."""
         payment, rule = self._payments[row[at.O_ROW]], in_force.rule
         event = payment.event
-        value = triggering_value(rule, row, self._schema) if _has_value(rule, row) else None
+        value = triggering_value(rule, row, self._schema) if has_value(rule, row) else None
         return _encoder.encode(
             EvaluationDocument(
                 rule_id=in_force.rule.rule_id,

@@ -2,9 +2,9 @@
 
 The rules that a rule names have other grouping keys, so their outcomes for a transaction come from other key groups. A
 key group evaluates the own aggregate and the aggregate conditions of such a rule, and returns a pending alert, with the
-mark of its cool-down. It also returns the outcome of each evaluation of a rule that is named. The driver concludes the
-pending alerts in arrival order, when all key groups have answered. It returns the changed marks. They are part of the
-batch, and the key groups get them with a later one, before they read the marks again.
+mark of its cool-down. It also returns the outcomes of the rules that are named (`named_outcomes`). The driver concludes
+the pending alerts in arrival order, when all key groups have answered. It returns the changed marks. They are part of
+the batch, and the key groups get them with a later one, before they read the marks again.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from msgspec import Raw
 
+from fraud_rules.engine.named_outcomes import NamedOutcome, Place, outcomes_at
 from fraud_rules.model.documents.alerts import ConditionDocument
 from fraud_rules.model.output import (
     AlertRecord,
@@ -23,7 +24,6 @@ from fraud_rules.model.output import (
     KeyGroupOutput,
     LateRecord,
     MarkUpdate,
-    NamedOutcome,
     PendingAlert,
 )
 from fraud_rules.model.rule import NamedRule, Rule
@@ -36,10 +36,9 @@ _conditions_of: Final = msgspec.json.Decoder(list[ConditionDocument]).decode
 _encode: Final = msgspec.json.Encoder().encode
 _TRANSACTION: Final = "triggeringEvent"
 _BEFORE: Final = b',"triggeringEvent":'
-_Place = tuple[int, int, int]
 
 
-def place_of(each: AlertRecord | NamedOutcome | LateRecord | DuplicateRecord) -> _Place:
+def place_of(each: AlertRecord | LateRecord | DuplicateRecord) -> Place:
     """What identifies a delivery of a transaction. Its order is the arrival order within a batch."""
     return each.append_ms, each.partition, each.offset
 
@@ -68,13 +67,13 @@ def conclude(
 class _Conclusion:
     """`marks` has the changed marks by rule incarnation, epoch and key."""
 
-    def __init__(self, outputs: Sequence[KeyGroupOutput], places: set[_Place]) -> None:
-        self._outcomes: dict[tuple[_Place, int], list[NamedOutcome]] = {}
+    def __init__(self, outputs: Sequence[KeyGroupOutput], places: set[Place]) -> None:
+        self._outcomes: dict[tuple[Place, int], list[NamedOutcome]] = {}
         unjudged: list[LateRecord | DuplicateRecord] = []
         for output in outputs:
             unjudged += [*output.late, *output.duplicates]
-            for outcome in output.outcomes:
-                self._outcomes.setdefault((place_of(outcome), outcome.rule_id), []).append(outcome)
+        for outcome in outcomes_at((block for output in outputs for block in output.outcomes), places):
+            self._outcomes.setdefault((outcome.place, outcome.rule_id), []).append(outcome)
         self._unjudged = {(place, each.grouping) for each in unjudged if (place := place_of(each)) in places}
         self._alerts: dict[int, list[AlertRecord]] = {}
         self._evaluations: dict[int, list[bytes]] = {}
@@ -180,7 +179,7 @@ def _conditions(
             outcome = outcomes[each.rule_id]
             found.append(
                 ConditionDocument(
-                    value=None if outcome is None else outcome.value,
+                    value=None if outcome is None else outcome.value(named[each.rule_id].rule),
                     count=None if outcome is None else outcome.count,
                     holds=outcome is not None and outcome.holds,
                     rule_id=each.rule_id,

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import islice
 
 import msgspec
 import numpy as np
@@ -23,6 +22,7 @@ from fraud_rules.engine.alert import AlertBuilder, condition_documents, limit_te
 from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.fanout import in_arrival_order
 from fraud_rules.engine.lookups import collection_versions, lookup_columns
+from fraud_rules.engine.named_outcomes import named_outcomes
 from fraud_rules.engine.rule_matches import matches_of_rows, matches_of_versions
 from fraud_rules.engine.rule_meter import RuleMeter
 from fraud_rules.engine.state.event_rows import predicate_masks
@@ -46,7 +46,7 @@ from fraud_rules.model.output import (
     KeyGroupOutput,
     LateRecord,
     MarkUpdate,
-    NamedOutcome,
+    NamedOutcomes,
     PendingAlert,
     RuleCost,
     RuleMatches,
@@ -178,7 +178,7 @@ class _BatchEvaluation:
         self._costs: list[RuleCost] = []
         self._matches: list[RuleMatches] = []
         self._pending: list[PendingAlert] = []
-        self._outcomes: list[NamedOutcome] = []
+        self._outcomes: list[NamedOutcomes] = []
 
     def output(self) -> KeyGroupOutput:
         """Return the outputs of the rows accepted so far, with the figures of the key group's state."""
@@ -434,11 +434,17 @@ class _BatchEvaluation:
         if self._engine.observer is not None:
             self._engine.observer(batch, head.fields, plan, result)
             return
-        output, conditions = result.output.tolist(), iter(result.conditions.tolist())
-        builder = AlertBuilder(batch, self._engine.schema, head.fields, self._detection_ms, output)
+        output, conditions = result.output, result.conditions.tolist()
+        self._add_outcomes(batch, head, plan, output)
+        ends = np.cumsum(output[:, at.O_CONDITIONS])
+        if not self._engine.settings.evaluations:
+            fired = np.isin(output[:, at.O_FIRED], (at.FIRED_YES, at.FIRED_PENDING))
+            output, ends = output[fired], ends[fired]
+        rows = output.tolist()
+        builder = AlertBuilder(batch, self._engine.schema, head.fields, self._detection_ms, rows)
         used_versions = cache(lambda rule, count: collection_versions(plan.in_force[rule].rule, self._timeline, count))
-        for row in output:
-            in_force, of_rule = plan.in_force[row[at.O_RULE]], list(islice(conditions, row[at.O_CONDITIONS]))
+        for row, end in zip(rows, ends.tolist(), strict=True):
+            in_force, of_rule = plan.in_force[row[at.O_RULE]], conditions[end - row[at.O_CONDITIONS] : end]
             evaluation = builder.encode_evaluation(in_force, row) if self._engine.settings.evaluations else None
             if row[at.O_FIRED] in (at.FIRED_YES, at.FIRED_PENDING):
                 with nullcontext() if sample is None else sample.alert_of(row[at.O_RULE]):
@@ -456,11 +462,16 @@ class _BatchEvaluation:
                     self._add_pending(batch, head, in_force, row, int(entry_counts[i]), alert, evaluation)
                     continue
                 self._alerts.append(alert)
-            if in_force.is_named:
-                self._outcomes.append(builder.outcome(in_force, row))
             if evaluation is not None:
                 self._evaluations.append(evaluation)
         self._report_unevaluated(batch, head, result)
+
+    def _add_outcomes(self, batch: TransactionBatch, head: GroupingStateHead, plan: GroupingPlan, output: Ints) -> None:
+        """Add the outcomes of the rules that other rules name."""
+        is_named = np.array([each.is_named for each in plan.in_force], dtype=np.bool_)
+        named = output[is_named[output[:, at.O_RULE]]]
+        if len(named):
+            self._outcomes.append(named_outcomes(batch, self._engine.schema, head.fields, plan.in_force, named))
 
     def _add_pending(
         self,

@@ -7,6 +7,8 @@ from typing import Self
 
 import msgspec
 
+from fraud_rules.model.tables.narrow_column import NarrowColumn
+
 
 class ViewRefresh(IntEnum):
     """The work that made the view of a key group current before a batch."""
@@ -84,20 +86,12 @@ class RuleMatches(msgspec.Struct, array_like=True, frozen=True, gc=False):
     held: list[int]
 
 
-class NamedOutcome(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """The outcome, for one transaction, of a rule that another rule names: whether it holds, its aggregate as a decimal
-    text (None without a value), the number of rows in its window, and whether its windows are complete. `role` is that
-    of `AlertRecord`."""
+class NamedOutcomes(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The outcomes, for `rows` payments, of rules that other rules name. `engine.named_outcomes` describes the
+    columns."""
 
-    append_ms: int
-    partition: int
-    offset: int
-    rule_id: int
-    holds: bool
-    value: str | None
-    count: int
-    complete: bool
-    role: int = 0
+    rows: int
+    columns: list[NarrowColumn]
 
 
 class PendingAlert(msgspec.Struct, array_like=True, frozen=True):
@@ -170,4 +164,4 @@ class KeyGroupOutput(Packed, array_like=True, frozen=True):
     matches: list[RuleMatches] = []
     keys: list[tuple[str, int]] = []
     pending: list[PendingAlert] = []
-    outcomes: list[NamedOutcome] = []
+    outcomes: list[NamedOutcomes] = []

@@ -102,3 +102,23 @@ def test_a_signal_never_alerts_and_sets_no_mark() -> None:
     document = stream([signal], ["1"] * 5)
     document["steps"].insert(4, {"at": document["steps"][4]["at"], "rule": rule(**reset)})
     assert [(each["transactionId"], each["windowCount"]) for each in alerts_of(document)] == [(4, 4)]
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"aggregatorFunctionType": "STDDEV", "aggregateFieldName": "paymentAmount"},
+        {"aggregatorFunctionType": "AVG", "aggregateFieldName": "paymentAmount", "baseline": {"windowSeconds": 60}},
+        {"aggregatorFunctionType": "MIN", "aggregateFieldName": "paymentAmount"},
+        {"aggregatorFunctionType": "COUNT_DISTINCT", "unique": ["paymentAmount"]},
+    ],
+    ids=lambda own: own["aggregatorFunctionType"],
+)
+def test_an_alert_has_the_aggregates_of_the_rules_that_it_names(own: dict[str, Any]) -> None:
+    signals = [
+        rule(ruleId=2, ruleState="SIGNAL", **own),
+        rule(ruleId=3, ruleState="SIGNAL", aggregatorFunctionType="SUM", aggregateFieldName="paymentAmount"),
+    ]
+    naming = rule(ruleId=9, groupingKeyNames=["paymentAmount"], limit=1, conditions=[{"ruleId": 2}, {"ruleId": 3}])
+    amounts = ["-7.25", "99999999999.99", None, "0.01", "0.01"]
+    assert alerts_of(stream([*signals, {**naming, "require": "any"}], amounts))

@@ -1,1 +1,1 @@
-"""Immutable sets and maps of longs and texts, in arrays: what lists and maps consist of."""
+"""Immutable values in arrays: the sets and maps of which lists and maps consist, and narrow columns."""
