@@ -102,6 +102,77 @@ RULES_10_V2: tuple[Document, ...] = (
 (one in deviations), and two with lists of 100,000 values."""
 
 
+def _also(aggregator: str, limit: float, minutes: int = 20, **members: Any) -> Document:
+    """A condition beside the own aggregate of a rule."""
+    compared = {"limitOperatorType": "GREATER", "limit": limit, "windowMinutes": minutes}
+    return {"aggregatorFunctionType": aggregator, **compared, **members}
+
+
+_SIGNALS = [{"ruleId": 11}, {"ruleId": 12}, {"ruleId": 13}]
+_SIGNAL = {"ruleState": "SIGNAL"}
+_NINETY_DAYS = {"windowMinutes": 129_600, "resolutionSeconds": 3_600}
+_OFTEN = "hour(eventTime, 'Europe/Berlin') * 60 >= 0"
+
+RULES_10_V3: tuple[Document, ...] = (
+    rule(11, ["payeeId"], "COUNT", 0, when=f"paymentAmount * 2 > 0 and {_OFTEN}") | _SIGNAL,
+    rule(12, ["beneficiaryId"], "SUM", 100_000_000, when=f"paymentAmount * 5 > 0 and {_OFTEN}") | _SIGNAL,
+    rule(13, PAIR, "MAX", 15, when=f"paymentAmount * 7 > 0 and {_OFTEN}") | _SIGNAL,
+    rule(1, PAIR, "SUM", 100_000_000, when=f"paymentAmount * 2 - 1 > 0 and {_OFTEN}"),
+    rule(
+        2,
+        ["payeeId"],
+        "SUM",
+        100,
+        when="abs(paymentAmount - 10) * 3 < 5 and weekday(eventTime) + 1 > 1",
+        conditions=[_also("COUNT", 5, 10), _also("MAX", 10), _also("AVG", 10_000)],
+    ),
+    rule(
+        3,
+        ["beneficiaryId"],
+        "COUNT",
+        5,
+        when="paymentAmount * 4 > 75 and minute_of_day(eventTime) / 60 >= 0",
+        conditions=[_also("SUM", 50), _also("STDDEV", 0, 10), _also("SUM", 10_000_000, 5)],
+    ),
+    rule(
+        4,
+        ["payeeId"],
+        "MAX",
+        100_000_000,
+        when="distance_m(latitude, longitude, previous(latitude), previous(longitude))"
+        " > 250 * (eventTime - previous(eventTime)) + 50000 and hour(previous(eventTime)) >= 0",
+    ),
+    rule(5, PAIR, "SUM", 15, when=f"paymentAmount * 3 > 59 and {_OFTEN}", conditions=_SIGNALS),
+    rule(
+        6,
+        ["payeeId"],
+        "SUM",
+        15,
+        when=f"paymentAmount + paymentAmount < 10.5 and {_OFTEN}",
+        conditions=_SIGNALS,
+        require="none",
+    ),
+    rule(7, ["beneficiaryId"], "SUM", 100_000_000, filter=f"paymentAmount - 1 > 0 and {_OFTEN}", **_NINETY_DAYS),
+    rule(
+        8,
+        ["payeeId", "paymentType"],
+        "SUM",
+        100_000_000,
+        when="round(paymentAmount * 2) > 1 and day(eventTime) + month(eventTime) > 1",
+        windowCalendar="DAY",
+        zone="Europe/Berlin",
+    )
+    | {"windowMinutes": None},
+    _count(9, ["beneficiaryId", "paymentType"], 5) | {"when": f"paymentAmount / 2 > 2 and {_OFTEN}"},
+    rule(
+        10, [*PAIR, "paymentType"], "SUM", 100_000_000, when=f"100 * paymentAmount > 500 and {_OFTEN}", **_NINETY_DAYS
+    ),
+)
+"""Ten rules over the groupings of `RULES_10`, and three signals. All have arithmetic and a function of the clock: two
+with three conditions, two that name the signals, two over 90 days in steps of an hour, one of a calendar day, and one
+with the distance from the previous payment. The transactions have `PLACES`."""
+
+
 def groupings(count: int) -> tuple[tuple[str, ...], ...]:
     """Up to 20 groupings: all subsets of four fields, the small ones first, then some with the transaction's own id."""
     subsets = [subset for size in range(1, len(_FIELDS) + 1) for subset in combinations(_FIELDS, size)]

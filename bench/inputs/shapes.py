@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from google.protobuf.message_factory import GetMessages
 
 from bench.inputs.loads import Made
 
-__all__ = ["SHAPES", "LoadShape"]
+__all__ = ["PLACES", "SHAPES", "LoadShape"]
 
 _NAMES: Final = ("transactionId", "eventTime", "payeeId", "beneficiaryId", "paymentAmount", "paymentType")
 _PLACES: Final = {
@@ -41,13 +41,15 @@ _AVRO: Final = {
 @dataclass(frozen=True, slots=True)
 class LoadShape:
     """One format: `encode` makes the record of a decoded transaction, whose numbers are texts. `keys` and `paths` are
-    those of its schema file, and `files` the contents of the files that it names."""
+    those of its schema file, and `files` the contents of the files that it names. `more` are fields beside those of a
+    load."""
 
     name: str
     encode: Callable[[Mapping[str, str]], bytes]
     keys: Mapping[str, object] = field(default_factory=dict)
     paths: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
+    more: Sequence[Mapping[str, object]] = ()
 
     def schema(self) -> dict[str, object]:
         """The document of the schema file."""
@@ -58,7 +60,7 @@ class LoadShape:
             if name == "paymentAmount":
                 each |= {"precision": 18, "scale": 2}
             fields.append(each | ({"path": self.paths[name]} if self.paths else {}))
-        return {**self.keys, "fields": fields}
+        return {**self.keys, "fields": [*fields, *self.more]}
 
     def of(self, made: Iterable[Made]) -> Iterator[Made]:
         """The transactions of a load as records of this shape."""
@@ -137,3 +139,18 @@ SHAPES: Final = (
         files={"payment.desc": _descriptors().SerializeToString()},
     ),
 )
+
+
+def _placed(members: Mapping[str, str]) -> bytes:
+    """Places that differ from one payment to the next."""
+    cents = members["paymentAmount"].replace(".", "")
+    latitude, longitude = int(members["beneficiaryId"]) % 90, int(members["transactionId"]) % 180
+    return _flat(members)[:-1] + f',"latitude":{latitude}.{cents[-3:]},"longitude":-{longitude}.{cents[-4:]}}}'.encode()
+
+
+PLACES: Final = LoadShape(
+    "places",
+    _placed,
+    more=[{"name": name, "type": "decimal", "precision": 9, "scale": 6} for name in ("latitude", "longitude")],
+)
+"""Flat JSON with a place of the payment."""

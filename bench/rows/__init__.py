@@ -7,6 +7,7 @@ from bench.rows import (
     backlog,
     control_plane,
     demo_start,
+    engine,
     kernel,
     large_state,
     latency,
@@ -20,6 +21,7 @@ from bench.rows.soaks import batches, ids, lists, plans, steady, warm_ups
 ALL: tuple[Rows, ...] = (
     *backlog.ROWS,
     *latency.ROWS,
+    *engine.ROWS,
     *kernel.ROWS,
     *operations.ROWS,
     *large_state.ROWS,

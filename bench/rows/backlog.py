@@ -16,8 +16,8 @@ import yaml
 from bench.figures import Figure, Rows, Scale, at_least
 from bench.inputs.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, Made, transactions
 from bench.inputs.producing import Backlog
-from bench.inputs.rulesets import RULES_1, RULES_10, RULES_10_V2, Document, many
-from bench.inputs.shapes import SHAPES, LoadShape
+from bench.inputs.rulesets import RULES_1, RULES_10, RULES_10_V2, RULES_10_V3, Document, many
+from bench.inputs.shapes import PLACES, SHAPES, LoadShape
 from bench.lab import Lab, Session
 
 APART_MS = 3_600_000
@@ -77,19 +77,36 @@ def marker_times(alerts: Sequence[tuple[int, Mapping[str, Any]]], load: Load) ->
     return times
 
 
-def _measure(lab: Lab, scale: Scale, rules: tuple[Document, ...], apart_ms: int = APART_MS) -> dict[str, float]:
+def _measure(
+    lab: Lab, scale: Scale, rules: tuple[Document, ...], apart_ms: int = APART_MS, shape: LoadShape | None = None
+) -> dict[str, float]:
     with lab.session("backlog") as session:
-        session.start(rules)
-        loads = Backlogs(session, scale)
+        loads = _start(session, scale, rules, shape)
         values = {whole.name: loads.per_s(whole, apart_ms) for whole in (UNIFORM_500K, ZIPF_500K)}
         values["zipf_share"] = 100 * values[ZIPF_500K.name] / values[UNIFORM_500K.name]
         return values
 
 
-def _measure_v2(lab: Lab, scale: Scale) -> Mapping[str, float]:
-    """Measure `rules10`, and then `rules10_v2`, whose baselines reach a day further back."""
+def _start(session: Session, scale: Scale, rules: tuple[Document, ...], shape: LoadShape | None) -> Backlogs:
+    """Start the detector of a session, with the schema of a shape, and evaluate the warm load."""
+    if shape is None:
+        session.start(rules)
+        return Backlogs(session, scale)
+    folder = session.files.with_suffix(".schema")
+    folder.mkdir(parents=True)
+    for name, content in shape.files.items():
+        (folder / name).write_bytes(content)
+    (folder / "schema.yaml").write_text(yaml.safe_dump(shape.schema()))
+    session.start(rules, "--schema", str(folder / "schema.yaml"))
+    return Backlogs(session, scale, lambda load: shape.of(transactions(load)))
+
+
+def _beside_rules10(
+    lab: Lab, scale: Scale, rules: tuple[Document, ...], reach_ms: int, shape: LoadShape | None = None
+) -> Mapping[str, float]:
+    """Measure `rules10`, and then rules with windows that reach further back."""
     plain = _measure(lab, scale, RULES_10)[UNIFORM_500K.name]
-    values = _measure(lab, scale, RULES_10_V2, APART_MS + _DAY_MS)
+    values = _measure(lab, scale, rules, APART_MS + reach_ms, shape)
     return {**values, "rules10": plain, "rules10_share": 100 * values[UNIFORM_500K.name] / plain}
 
 
@@ -100,13 +117,7 @@ def _measure_formats(lab: Lab, scale: Scale) -> Mapping[str, float]:
 
 def _of_shape(lab: Lab, scale: Scale, shape: LoadShape) -> float:
     with lab.session(f"format-{shape.name}") as session:
-        folder = session.files.with_suffix(".schema")
-        folder.mkdir(parents=True)
-        for name, content in shape.files.items():
-            (folder / name).write_bytes(content)
-        (folder / "schema.yaml").write_text(yaml.safe_dump(shape.schema()))
-        session.start(RULES_1, "--schema", str(folder / "schema.yaml"))
-        return Backlogs(session, scale, lambda load: shape.of(transactions(load))).per_s(UNIFORM_500K)
+        return _start(session, scale, RULES_1, shape).per_s(UNIFORM_500K)
 
 
 def _measure_many(lab: Lab, scale: Scale) -> Mapping[str, float]:
@@ -131,6 +142,16 @@ def _rows(name: str, rules: tuple[Document, ...], target: float) -> Rows:
     return Rows(f"backlog_{name}", f"Backlog, `{name}`", _HOW, figures, lambda lab, scale: _measure(lab, scale, rules))
 
 
+def _figures_beside_rules10(target: float) -> tuple[Figure, ...]:
+    return (
+        Figure(UNIFORM_500K.name, "`uniform_500k`", "tx/s"),
+        Figure(ZIPF_500K.name, "`zipf_500k`", "tx/s"),
+        Figure("zipf_share", "`zipf_500k` in % of `uniform_500k`", "%", at_least(80)),
+        Figure("rules10", "`rules10` in the same run, `uniform_500k`", "tx/s"),
+        Figure("rules10_share", "`uniform_500k` in % of `rules10`", "%", at_least(target), promise=True),
+    )
+
+
 ROWS = (
     _rows("rules1", RULES_1, 85_000),
     _rows("rules10", RULES_10, 70_000),
@@ -138,14 +159,15 @@ ROWS = (
         "backlog_rules10_v2",
         "Backlog, `rules10_v2`: `when`, baselines and lists",
         "The same with `rules10_v2`, after `rules10` in the same run.",
-        (
-            Figure(UNIFORM_500K.name, "`uniform_500k`", "tx/s"),
-            Figure(ZIPF_500K.name, "`zipf_500k`", "tx/s"),
-            Figure("zipf_share", "`zipf_500k` in % of `uniform_500k`", "%", at_least(80)),
-            Figure("rules10", "`rules10` in the same run, `uniform_500k`", "tx/s"),
-            Figure("rules10_share", "`uniform_500k` in % of `rules10`", "%", at_least(70), promise=True),
-        ),
-        _measure_v2,
+        _figures_beside_rules10(70),
+        lambda lab, scale: _beside_rules10(lab, scale, RULES_10_V2, _DAY_MS),
+    ),
+    Rows(
+        "backlog_rules10_v3",
+        "Backlog, `rules10_v3`: expressions, conditions, signals, a calendar and 90 days",
+        "The same with `rules10_v3`, whose transactions have places, after `rules10` in the same run.",
+        _figures_beside_rules10(60),
+        lambda lab, scale: _beside_rules10(lab, scale, RULES_10_V3, 2 * _DAY_MS, PLACES),
     ),
     Rows(
         "backlog_formats",

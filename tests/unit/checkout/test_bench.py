@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -18,7 +19,8 @@ from bench.__main__ import main
 from bench.figures import Figure, Rows, Scale, Spread, at_least, at_most, spread
 from bench.inputs.full_store import fill
 from bench.inputs.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, transactions
-from bench.inputs.rulesets import FIRE_ALL, RULES_1, RULES_10, RULES_10_V2, encoded, groupings, many
+from bench.inputs.rulesets import FIRE_ALL, RULES_1, RULES_10, RULES_10_V2, RULES_10_V3, encoded, groupings, many
+from bench.inputs.shapes import PLACES
 from bench.meters.pauses import Pause, pauses, pauses_in
 from bench.meters.watching import quantile
 from bench.meters.watching import summary as watched
@@ -26,6 +28,7 @@ from bench.report import number, render, replaced, verdict
 from bench.results import Results, read, write
 from bench.rows import ALL
 from bench.rows.backlog import APART_MS, marker_times
+from bench.rows.engine import in_turns
 from bench.rows.kernel import MIXES, evaluations_per_s, flatness
 from bench.rows.soaks.compressed import run, summary
 from bench.rows.state import retained
@@ -80,8 +83,9 @@ def test_the_hottest_key_of_zipf_has_a_fifth_of_the_transactions() -> None:
 
 
 def test_every_rule_of_every_set_is_accepted(project: Project) -> None:
-    schema = TransactionSchema.load(project.config / "schema.yaml")
-    for rules in (RULES_1, RULES_10, RULES_10_V2, FIRE_ALL, many(250, 20), many(1_000, 10)):
+    plain, placed = TransactionSchema.load(project.config / "schema.yaml"), TransactionSchema.parse(PLACES.schema())
+    for rules in (RULES_1, RULES_10, RULES_10_V2, RULES_10_V3, FIRE_ALL, many(250, 20), many(1_000, 10)):
+        schema = placed if rules is RULES_10_V3 else plain
         entries = [read_entry(i, 0, text, schema, RuleLimits()) for i, (_, text) in enumerate(encoded(rules))]
 
         assert [entry.reasons for entry in entries if entry.change is None] == []
@@ -96,6 +100,28 @@ def test_the_second_set_of_ten_rules_has_the_groupings_of_the_first() -> None:
     assert (of_both, len(rules), len(RULES_10_V2) - len(rules)) == (plain, 10, 2)
     assert (sum("when" in each for each in rules) - len(listed), len(baselines), len(listed)) == (3, 4, 2)
     assert [each.get("deviations") for each in baselines].count(True) == 1
+
+
+def test_the_third_set_of_ten_rules_has_the_groupings_of_the_first() -> None:
+    signals = [each for each in RULES_10_V3 if each["ruleState"] == "SIGNAL"]
+    rules = [each for each in RULES_10_V3 if each not in signals]
+    plain, of_third = ({tuple(each["groupingKeyNames"]) for each in found} for found in (RULES_10, rules))
+    conditions = Counter(tuple("ruleId" in one for one in each["conditions"]) for each in rules if "conditions" in each)
+
+    assert (of_third, len(rules), len(signals)) == (plain, 10, 3)
+    assert conditions == {(False,) * 3: 2, (True,) * 3: 2}
+    assert sum(each.get("resolutionSeconds") == 3_600 for each in rules) == 2
+    assert [each["windowCalendar"] for each in rules if "windowCalendar" in each] == ["DAY"]
+    assert sum("distance_m" in each.get("when", "") for each in rules) == 1
+    for each in RULES_10_V3:
+        text = each.get("when", "") + each.get("filter", "")
+        assert re.search(r"[-+*/] \d", text), each
+        assert "(eventTime" in text or "previous(eventTime" in text, each
+
+
+def test_rule_1_alerts_for_each_marker_and_no_rule_for_other_payments() -> None:
+    for engines in in_turns(5_000, 2).values():
+        assert engines.alerts[1] == max(engines.alerts.values()) == 4
 
 
 @pytest.mark.parametrize(("rules", "over"), [(250, 20), (1_000, 10)])
