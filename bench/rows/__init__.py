@@ -13,6 +13,7 @@ from bench.rows import (
     latency,
     nightly,
     operations,
+    rule_parts,
     scaling,
     state,
 )
@@ -23,6 +24,7 @@ ALL: tuple[Rows, ...] = (
     *latency.ROWS,
     *engine.ROWS,
     *kernel.ROWS,
+    *rule_parts.ROWS,
     *operations.ROWS,
     *large_state.ROWS,
     *demo_start.ROWS,
