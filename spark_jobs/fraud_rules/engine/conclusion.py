@@ -9,7 +9,7 @@ the batch, and the key groups get them with a later one, before they read the ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -100,11 +100,9 @@ class _Conclusion:
         if any((place, "&".join(grouping)) in self._unjudged for grouping in others):
             return
         outcomes = {rule_id: self._outcome(alert, rule, each) for rule_id, each in named.items()}
-        members = _members_of(alert.json)
-        conditions = _conditions(rule, members, outcomes, named)
-        holding = sum(each.holds for each in conditions)
+        holding = pending.holding + sum(each is not None and each.holds for each in outcomes.values())
         if holding >= rule.required if rule.required else holding == 0:
-            self._hold(pending, key_group, rule, members, conditions, outcomes.values())
+            self._hold(pending, key_group, rule, holding, outcomes, named)
         else:
             self._evaluated(pending, key_group, "no")
 
@@ -126,11 +124,11 @@ class _Conclusion:
         pending: PendingAlert,
         key_group: int,
         rule: Rule,
-        members: dict[str, Raw],
-        conditions: Sequence[ConditionDocument],
-        outcomes: Iterable[NamedOutcome | None],
+        holding: int,
+        outcomes: Mapping[int, NamedOutcome | None],
+        named: Mapping[int, RuleInForce],
     ) -> None:
-        """Alert or suppress, as the kernel does for other rules."""
+        """Alert or suppress, as the kernel does for other rules. `holding` conditions hold."""
         alert, key = pending.alert, (pending.incarnation, pending.epoch, *pending.key)
         mark = self.marks.get(key)
         last_ms, suppressed = (pending.last_ms, pending.suppressed) if mark is None else (mark.last_ms, mark.suppressed)
@@ -145,13 +143,14 @@ class _Conclusion:
             suppressed += 1
         else:
             self._evaluated(pending, key_group, "alert")
+            members = _members_of(alert.json)
             if not rule.has_aggregate:
-                members["triggeringValue"] = Raw(_encode(str(sum(each.holds for each in conditions))))
+                members["triggeringValue"] = Raw(_encode(str(holding)))
                 members["windowCount"] = Raw(b"0")
-            if not all(each is None or each.complete for each in outcomes):
+            if not all(each is None or each.complete for each in outcomes.values()):
                 members["windowComplete"] = Raw(b"false")
             members["suppressed"] = Raw(_encode(suppressed))
-            members["conditions"] = Raw(_encode(conditions))
+            members["conditions"] = Raw(_encode(_conditions(rule, members, outcomes, named)))
             self._alerts.setdefault(key_group, []).append(_with_members(alert, members))
             suppressed, last_ms = 0, alert.event_ms if last_ms is None else max(last_ms, alert.event_ms)
         self.marks[key] = MarkUpdate(
@@ -167,9 +166,9 @@ class _Conclusion:
 
 def _conditions(
     rule: Rule,
-    members: dict[str, Raw],
-    outcomes: dict[int, NamedOutcome | None],
-    named: dict[int, RuleInForce],
+    members: Mapping[str, Raw],
+    outcomes: Mapping[int, NamedOutcome | None],
+    named: Mapping[int, RuleInForce],
 ) -> list[ConditionDocument]:
     """All conditions in order: those of the pending alert, which are aggregates, and those that name rules."""
     aggregates = iter(_conditions_of(members["conditions"]) if "conditions" in members else ())

@@ -459,7 +459,8 @@ class _BatchEvaluation:
                         condition_documents(plan, in_force.rule, of_rule, result.limits, batch, self._engine.schema),
                     )
                 if row[at.O_FIRED] == at.FIRED_PENDING:
-                    self._add_pending(batch, head, in_force, row, int(entry_counts[i]), alert, evaluation)
+                    holding = sum(condition[at.O_FIRED] for condition in of_rule)
+                    self._add_pending(batch, head, in_force, row, int(entry_counts[i]), alert, holding, evaluation)
                     continue
                 self._alerts.append(alert)
             if evaluation is not None:
@@ -481,14 +482,15 @@ class _BatchEvaluation:
         row: Sequence[int],
         entries: int,
         alert: AlertRecord,
+        holding: int,
         evaluation: bytes | None,
     ) -> None:
-        """Add an alert that waits for the outcomes of other rules, with its mark."""
+        """Add an alert that waits for the outcomes of other rules, with its mark. `holding` of its other conditions
+        hold."""
         last_ms = None if row[at.O_ALERTED] == at.NONE else row[at.O_ALERTED]
         key = tuple(_stored(batch.columns[name], row[at.O_ROW]) for name in head.fields)
-        suppressed = row[at.O_SUPPRESSED]
-        pending = PendingAlert(alert, entries, in_force.incarnation, head.epoch, key, last_ms, suppressed, evaluation)
-        self._pending.append(pending)
+        mark = in_force.incarnation, head.epoch, key, last_ms, row[at.O_SUPPRESSED]
+        self._pending.append(PendingAlert(alert, entries, *mark, holding, evaluation))
 
     def _report_unevaluated(self, batch: TransactionBatch, head: GroupingStateHead, result: AcceptResult) -> None:
         """Add the duplicates and the late rows to the outputs."""

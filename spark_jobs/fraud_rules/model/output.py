@@ -100,8 +100,8 @@ class PendingAlert(msgspec.Struct, array_like=True, frozen=True):
 
     `entries` is the number of entries of the rule log that apply. `incarnation` and `key` identify the mark of the rule
     for the grouping key in the state of `epoch`, whose last alert had the event time `last_ms`; `suppressed` counts the
-    alerts suppressed since. A value of the key is text, or a number as the state stores it. `evaluation` is the JSON of
-    the evaluation, if evaluations are written.
+    alerts suppressed since. `holding` counts the conditions that are aggregates and hold. A value of the key is text,
+    or a number as the state stores it. `evaluation` is the JSON of the evaluation, if evaluations are written.
     """
 
     alert: AlertRecord
@@ -111,6 +111,7 @@ class PendingAlert(msgspec.Struct, array_like=True, frozen=True):
     key: tuple[int | str, ...]
     last_ms: int | None
     suppressed: int
+    holding: int
     evaluation: bytes | None = None
 
 
