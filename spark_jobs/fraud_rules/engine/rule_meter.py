@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 from fraud_rules.engine.state.rule_sample import RuleSample
-from fraud_rules.engine.window.compiler import HAS_CYCLES, cycles_now, timing_cycles
+from fraud_rules.engine.window.instructions import HAS_CYCLES, cycles_now, timing_cycles
 from fraud_rules.engine.window.plan import GroupingPlan
 from fraud_rules.model.output import RuleCost
 from fraud_rules.model.ruleset import Grouping

@@ -109,7 +109,7 @@ def _count() -> None:
     import numpy as np
 
     from fraud_rules.codec.rules.codec import read_entry
-    from fraud_rules.engine.window.curve import LimitCurve
+    from fraud_rules.engine.window.evaluation.curve import LimitCurve
     from fraud_rules.engine.window.layout import O_WIDTH
     from fraud_rules.model.limits import RuleLimits
     from fraud_rules.model.rule import Rule

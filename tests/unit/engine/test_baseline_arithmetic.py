@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE, sign_of_excess, sign_of_ratio
+from fraud_rules.engine.window.evaluation.exact import SCRATCH_ROWS, WIDE, sign_of_excess, sign_of_ratio
 from fraud_rules.engine.window.layout import LIMBS
 
 VALUES = [0, 1, -1, 3, 10, -250, 2**31, -(2**31), 2**63 - 1, -(2**63), 5 * 2**70 + 1, -(5 * 2**70) - 1]

@@ -18,7 +18,7 @@ from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.rule_meter import RuleMeter
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
-from fraud_rules.engine.window.compiler import HAS_CYCLES
+from fraud_rules.engine.window.instructions import HAS_CYCLES
 from fraud_rules.model.limits import RecordLimits, RuleLimits
 from fraud_rules.model.output import KeyGroupOutput, RuleCost
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE, sign_of_average, sign_of_deviation
+from fraud_rules.engine.window.evaluation.exact import SCRATCH_ROWS, WIDE, sign_of_average, sign_of_deviation
 from fraud_rules.engine.window.layout import LIMBS
 
 SCRATCH = np.empty((SCRATCH_ROWS, WIDE), dtype=np.uint64)

@@ -26,7 +26,7 @@ from fraud_rules.engine.alert import triggering_value
 from fraud_rules.engine.conclusion import place_of
 from fraud_rules.engine.state.grouping_state import AcceptResult
 from fraud_rules.engine.window import layout as at
-from fraud_rules.engine.window.curve import LimitCurve
+from fraud_rules.engine.window.evaluation.curve import LimitCurve
 from fraud_rules.engine.window.plan import GroupingPlan
 from fraud_rules.model.day import Day
 from fraud_rules.model.output import AlertRecord

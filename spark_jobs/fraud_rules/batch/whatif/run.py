@@ -35,7 +35,7 @@ from fraud_rules.batch.whatif.result import (
 from fraud_rules.batch.whatif.variants import Variants, probe_of, variants_of
 from fraud_rules.codec.rules.sentence import rule_sentence
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.window.curve import depends_on_alerts
+from fraud_rules.engine.window.evaluation.curve import depends_on_alerts
 from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid
 from fraud_rules.model.day import Day, days_between
 from fraud_rules.model.rule import Rule

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
 from fraud_rules.batch.whatif.limit_grid import has_grid
-from fraud_rules.engine.window.curve import depends_on_alerts
+from fraud_rules.engine.window.evaluation.curve import depends_on_alerts
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.expressions.expression import Arithmetic, Constant, ExpressionType

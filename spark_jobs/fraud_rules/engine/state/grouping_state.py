@@ -37,7 +37,7 @@ from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.engine.window import hash_tables, key_rows, resets
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import Arrivals, Ints, ResultArrays
-from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE
+from fraud_rules.engine.window.evaluation.exact import SCRATCH_ROWS, WIDE
 from fraud_rules.engine.window.kernel import advance
 from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, storing_plan
 from fraud_rules.engine.window.series import step_sums

@@ -1,4 +1,4 @@
-"""Compiles the window functions, locates the cache of their machine code, and adds CPU instructions that numba lacks.
+"""Compiles the window functions, and locates the cache of their machine code.
 
 All checkouts and installations of a user on a host share one cache. numba identifies cached code by the path and the
 content of its source file, but these functions are inlined across files: after a change of one file, the code of other
@@ -8,7 +8,6 @@ files would be stale. So the folder's name contains a digest of the whole packag
 from __future__ import annotations
 
 import hashlib
-import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
@@ -17,18 +16,12 @@ from typing import Any, Final
 
 import llvmlite.binding as llvm
 import numba
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from fraud_rules.errors import Stalled
 from fraud_rules.runtime.caches.folder import cache_folder
 from fraud_rules.runtime.file_lock import locked
 
-__all__ = [
-    "HAS_CYCLES", "SharedLocator", "call", "compiled", "compiling", "cycles_now", "fetch", "inlined", "read_cycles",
-    "timing_cycles",
-]  # fmt: skip
+__all__ = ["SharedLocator", "compiled", "compiling", "inlined"]
 
 _PACKAGE: Final = __name__.rpartition(".")[0]
 _LOCK: Final = "lock"
@@ -105,71 +98,3 @@ numba.config.CACHE_LOCATOR_CLASSES = ",".join(
 # Without reference counts: they would cost more than the work, and these functions neither allocate nor keep arrays.
 compiled = numba.njit(cache=True, _nrt=False)
 inlined = numba.njit(cache=True, _nrt=False, forceinline=True)
-
-_READ, _KEEP, _DATA = 0, 3, 1
-
-HAS_CYCLES: Final = platform.machine() in ("x86_64", "AMD64")
-"""Whether programs may read the cycle counter. On other CPUs, the instruction can end the process."""
-
-
-@intrinsic
-def fetch(typing_context: Any, array: Any, row: Any) -> Any:
-    """Prefetch the first bytes of an array's row. This is only a hint to the CPU."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array_type, row_type = signature.args
-        view = context.make_array(array_type)(context, builder, arguments[0])
-        index = context.cast(builder, arguments[1], row_type, types.intp)
-        (stride, *_) = cgutils.unpack_tuple(builder, view.strides)
-        address = builder.gep(builder.bitcast(view.data, ir.IntType(8).as_pointer()), [builder.mul(index, stride)])
-        word = ir.IntType(32)
-        shape = ir.FunctionType(ir.VoidType(), [address.type, word, word, word])
-        function = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
-        builder.call(function, [address, word(_READ), word(_KEEP), word(_DATA)])
-        return context.get_dummy_value()
-
-    return types.none(array, row), generate
-
-
-@intrinsic
-def call(typing_context: Any, address: Any, first: Any, second: Any) -> Any:
-    """Call a C function of two int64 without a result. It may be Python's, because compiled code keeps the GIL."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word = ir.IntType(64)
-        of_type = ir.FunctionType(ir.VoidType(), [word, word])
-        place, *values = [
-            context.cast(builder, each, kind, types.int64) for each, kind in zip(arguments, signature.args, strict=True)
-        ]
-        builder.call(builder.inttoptr(place, of_type.as_pointer()), values)
-        return context.get_dummy_value()
-
-    return types.none(address, first, second), generate
-
-
-@intrinsic
-def read_cycles(typing_context: Any) -> Any:
-    """The CPU's count of cycles since its start. Call this only if HAS_CYCLES."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        shape = ir.FunctionType(ir.IntType(64), [])
-        function = cgutils.get_or_insert_function(builder.module, shape, "llvm.readcyclecounter")
-        return builder.call(function, [])
-
-    return types.int64(), generate
-
-
-@compiled
-def timing_cycles(repetitions: int) -> int:
-    """The cycles that a timing adds to what it times: the least of so many repetitions."""
-    least = read_cycles()
-    for _ in range(repetitions):
-        began = read_cycles()
-        least = min(least, read_cycles() - began)
-    return least  # type: ignore[no-any-return]
-
-
-@compiled
-def cycles_now() -> int:
-    """`read_cycles` for callers in Python."""
-    return read_cycles()  # type: ignore[no-any-return]

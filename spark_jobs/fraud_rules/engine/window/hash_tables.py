@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.engine.window.bundles import Ints, MeasureArrays, StateArrays
-from fraud_rules.engine.window.compiler import compiled, fetch, inlined
+from fraud_rules.engine.window.compiler import compiled, inlined
+from fraud_rules.engine.window.instructions import fetch
 from fraud_rules.engine.window.layout import (
     D_EVENT,
     D_MEASURE,

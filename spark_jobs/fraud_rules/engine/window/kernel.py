@@ -14,7 +14,7 @@ The kernel never allocates memory. If an array is full, it returns before it cha
 
 from __future__ import annotations
 
-from fraud_rules.engine.window import baseline, extremes, multiset, resets, two_runs
+from fraud_rules.engine.window import extremes, multiset, resets
 from fraud_rules.engine.window.aggregates import (
     KIND_AVG,
     KIND_DISTINCT,
@@ -32,9 +32,10 @@ from fraud_rules.engine.window.bundles import (
     RuleArrays,
     StateArrays,
 )
-from fraud_rules.engine.window.compiler import compiled, fetch, inlined, read_cycles
+from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.displaced import FULL, NO_RUN, find_run, insert_displaced, run_of
-from fraud_rules.engine.window.firing import conclude
+from fraud_rules.engine.window.evaluation import baseline, two_runs
+from fraud_rules.engine.window.evaluation.firing import conclude
 from fraud_rules.engine.window.hash_tables import (
     AHEAD,
     find_event,
@@ -43,6 +44,7 @@ from fraud_rules.engine.window.hash_tables import (
     id_place,
     make_slot,
 )
+from fraud_rules.engine.window.instructions import fetch, read_cycles
 from fraud_rules.engine.window.key_rows import (
     LOW_MASK,
     insert,

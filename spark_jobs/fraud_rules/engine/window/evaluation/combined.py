@@ -21,10 +21,11 @@ from fraud_rules.engine.window.aggregates import (
     KIND_SUM,
 )
 from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
-from fraud_rules.engine.window.compiler import call, compiled, inlined
-from fraud_rules.engine.window.condition import is_met, is_met_at
+from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.displaced import NO_RUN, sum_of_both
+from fraud_rules.engine.window.evaluation.condition import is_met, is_met_at
 from fraud_rules.engine.window.hash_tables import find_mark
+from fraud_rules.engine.window.instructions import call
 from fraud_rules.engine.window.key_rows import LOW_MASK, insert_offset, move_left, opening
 from fraud_rules.engine.window.layout import (
     H_BOUND,

@@ -7,11 +7,11 @@ measured at about 0.9 of the rate.
 
 from __future__ import annotations
 
-from fraud_rules.engine.window import baseline
 from fraud_rules.engine.window.bundles import Arrivals, MeasureArrays, ResultArrays, RuleArrays, StateArrays
-from fraud_rules.engine.window.combined import read_aggregate
 from fraud_rules.engine.window.compiler import compiled
-from fraud_rules.engine.window.firing import conclude
+from fraud_rules.engine.window.evaluation import baseline
+from fraud_rules.engine.window.evaluation.combined import read_aggregate
+from fraud_rules.engine.window.evaluation.firing import conclude
 from fraud_rules.engine.window.key_rows import insert_offset, lowest, move_left, opening
 from fraud_rules.engine.window.layout import (
     B_REACH,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fraud_rules.engine.window.aggregates import KIND_AVG, KIND_COUNT, KIND_DISTINCT, KIND_RESET, KIND_STDDEV
 from fraud_rules.engine.window.bundles import Arrivals, Ints, RuleArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
-from fraud_rules.engine.window.exact import Limbs, sign_of_average, sign_of_deviation
+from fraud_rules.engine.window.evaluation.exact import Limbs, sign_of_average, sign_of_deviation
 from fraud_rules.engine.window.layout import (
     OP_ALWAYS,
     OP_EQ,

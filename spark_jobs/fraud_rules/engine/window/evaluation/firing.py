@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fraud_rules.engine.window.aggregates import KIND_RESET, KIND_STDDEV
 from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
-from fraud_rules.engine.window.combined import evaluate_conditions
 from fraud_rules.engine.window.compiler import compiled, inlined
-from fraud_rules.engine.window.condition import is_met, is_met_at
+from fraud_rules.engine.window.evaluation.combined import evaluate_conditions
+from fraud_rules.engine.window.evaluation.condition import is_met, is_met_at
 from fraud_rules.engine.window.hash_tables import ensure_mark, find_mark
 from fraud_rules.engine.window.key_rows import opening
 from fraud_rules.engine.window.layout import (

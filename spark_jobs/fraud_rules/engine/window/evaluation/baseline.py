@@ -16,10 +16,10 @@ from fraud_rules.engine.window import extremes
 from fraud_rules.engine.window.aggregates import KIND_AVG, KIND_COUNT, KIND_EXTREME, KIND_ONE, KIND_SUM
 from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
-from fraud_rules.engine.window.condition import holds
 from fraud_rules.engine.window.displaced import sum_of_both
-from fraud_rules.engine.window.exact import Limbs, sign_of_excess, sign_of_ratio
-from fraud_rules.engine.window.firing import report
+from fraud_rules.engine.window.evaluation.condition import holds
+from fraud_rules.engine.window.evaluation.exact import Limbs, sign_of_excess, sign_of_ratio
+from fraud_rules.engine.window.evaluation.firing import report
 from fraud_rules.engine.window.key_rows import LOW_MASK
 from fraud_rules.engine.window.layout import (
     B_BASE_SCALE,

@@ -17,11 +17,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.engine.window.baseline import is_met_by
 from fraud_rules.engine.window.bundles import Ints, RuleArrays
 from fraud_rules.engine.window.compiler import compiled
-from fraud_rules.engine.window.condition import is_met
-from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE, Limbs
+from fraud_rules.engine.window.evaluation.baseline import is_met_by
+from fraud_rules.engine.window.evaluation.condition import is_met
+from fraud_rules.engine.window.evaluation.exact import SCRATCH_ROWS, WIDE, Limbs
 from fraud_rules.engine.window.layout import MODE_BASELINE, O_HIGH, O_LOW, O_SQUARE, O_VALUES, R_MODE
 from fraud_rules.engine.window.plan import NO_MEASURES, compile_plan
 from fraud_rules.model.aggregate import AggregateFunction
