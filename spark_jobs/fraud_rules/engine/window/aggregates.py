@@ -1,13 +1,12 @@
 """How the kernel computes each aggregate function: an entry declares the measures, the branch, and the text form.
 
-A new aggregate needs a member of `model.aggregate.AggregateFunction`, and an entry here. If no branch of the kernel
-(`KIND_*`) can read its windows, it also needs a new branch in `kernel` and `two_runs`, and in `baseline` if it is
-comparable with the past. The steps are those of Chronon's aggregator interface:
+A new aggregate needs a member of `model.aggregate.AggregateFunction`, and an entry here. If no branch (`KIND_*`) can
+read its windows, it also needs one in `evaluation.aggregate`. The steps are those of Chronon's aggregator interface:
 
 - prepare: `totals`, `extreme` and `is_distinct` declare the measures that the aggregate needs beside the rows;
 - update and delete: `key_rows`, `extremes` and `multiset` update these measures for new and expired rows;
-- merge: the kernel reads the aggregate of a window from them, in the branch of `kind`;
-- finalize: `condition` compares the aggregate with the limit, and `render` writes it into an alert.
+- merge: `evaluation.aggregate` reads the aggregate of a window from them, in the branch of `kind`;
+- finalize: `evaluation.condition` compares the aggregate with the limit, and `render` writes it into an alert.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def _render_one(row: Sequence[int], scale: int) -> str:
 class Aggregate:
     """One aggregate function.
 
-    `kind` selects the branch of the kernel and of `condition.is_met`. `totals` are the running totals (TOTAL_*) of the
+    `kind` selects the branch of `read_aggregate` and of `is_met`. `totals` are the running totals (TOTAL_*) of the
     aggregated field, `extreme` is SMALLEST or LARGEST for a tree of extremes, and `is_distinct` requires a multiset.
     `constant` is the value of an aggregate that is the same in every window.
     """

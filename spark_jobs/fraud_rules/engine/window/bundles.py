@@ -1,4 +1,4 @@
-"""The arrays of the compiled functions, in named tuples. `layout` names their columns."""
+"""The arguments of the compiled functions, in named tuples. `layout` names the columns of the arrays."""
 
 from __future__ import annotations
 
@@ -150,3 +150,40 @@ class ResultArrays(NamedTuple):
     """The kernel times the rules at each row whose number is a multiple of this; 0: at no row."""
     timings: Ints
     """[rule, 2]: the cycles that the rule took at timed rows, and their number."""
+
+
+class KernelArrays(NamedTuple):
+    """The arguments of one call of the kernel (see `advance`), for the functions that evaluate."""
+
+    state: StateArrays
+    side: StateArrays
+    measures: MeasureArrays
+    rules: RuleArrays
+    arrivals: Arrivals
+    results: ResultArrays
+    explain: int
+
+
+class EvaluatedRow(NamedTuple):
+    """The row that the kernel evaluates. All its windows end at `last` and `side_last`."""
+
+    number: int
+    """Its row of `Arrivals`."""
+    slot: int
+    run: int
+    """The displaced run of its key, or NO_RUN."""
+    time: int
+    """Its event time."""
+    last: int
+    """The offset of the newest key row that is not after it."""
+    side_last: int
+    """The offset of the newest displaced row that is not after it; -1: none."""
+
+
+class Span(NamedTuple):
+    """The key rows [first, last] and the displaced rows [side_first, side_last] of a key. Either part may be empty."""
+
+    first: int
+    last: int
+    side_first: int
+    side_last: int

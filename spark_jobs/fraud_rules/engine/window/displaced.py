@@ -10,8 +10,8 @@ sorted run beside the key rows, the displaced run of their key:
 - The run has the structure of key rows: totals, leaves and blocks of extremes, members of multisets, window offsets.
   Its rows are in a second set of arrays (`side`: a StateArrays with another `pool` and other `slots`, one row of
   `slots` for each run), so the functions of `key_rows`, `extremes` and `multiset` work on it unchanged.
-- The aggregate of a window is that of its key rows combined with that of its displaced rows (see `two_runs`): sums and
-  counts add, extremes compare, and both parts change the same multiset. A key without a displaced run pays one test.
+- The aggregate of a window is that of its key rows combined with that of its displaced rows (see `evaluation`): sums
+  and counts add, extremes compare, and both change the same multiset. A key without a displaced run pays one test.
 - `merge` moves the rows of a run into the key rows in one pass from the newest row down. At each row, the merged total
   is the total of the key rows plus the total of the displaced rows up to there. A run is merged at the end of the
   batch, before an array grows, or when it has about 2 * sqrt(n) rows for n key rows. So a displaced row costs
@@ -26,7 +26,7 @@ import numpy as np
 from fraud_rules.engine.window import extremes, multiset
 from fraud_rules.engine.window.bundles import DisplacedRuns, Ints, MeasureArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
-from fraud_rules.engine.window.key_rows import insert, insert_offset, make_room, sum_of_part
+from fraud_rules.engine.window.key_rows import insert, insert_offset, make_room
 from fraud_rules.engine.window.layout import P_EVENT, P_SUMS, P_TIME, S_BASE, S_CAP, S_TAIL, S_WIDTH
 
 FAR = 1024
@@ -47,25 +47,6 @@ def run_of(runs: DisplacedRuns, slot: int) -> int:
     if runs.used[0] == 0:
         return NO_RUN
     return np.int64(runs.of_slot[slot]) - 1
-
-
-@inlined
-def sum_of_both(
-    state: StateArrays,
-    side: StateArrays,
-    slot: int,
-    run: int,
-    first: int,
-    last: int,
-    side_first: int,
-    side_last: int,
-    column: int,
-) -> int:
-    """The sum of a column over the key rows [first, last] and the displaced rows [side_first, side_last].
-
-    Either part may be empty. Without a displaced run, its part must be.
-    """
-    return sum_of_part(state, slot, first, last, column) + sum_of_part(side, run, side_first, side_last, column)
 
 
 @inlined

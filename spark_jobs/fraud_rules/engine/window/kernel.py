@@ -14,19 +14,12 @@ The kernel never allocates memory. If an array is full, it returns before it cha
 
 from __future__ import annotations
 
-from fraud_rules.engine.window import extremes, multiset, resets
-from fraud_rules.engine.window.aggregates import (
-    KIND_AVG,
-    KIND_DISTINCT,
-    KIND_EXTREME,
-    KIND_RESET,
-    KIND_STDDEV,
-    KIND_SUM,
-)
+from fraud_rules.engine.window import resets
 from fraud_rules.engine.window.bundles import (
     Arrivals,
     DisplacedRuns,
     Ints,
+    KernelArrays,
     MeasureArrays,
     ResultArrays,
     RuleArrays,
@@ -34,29 +27,21 @@ from fraud_rules.engine.window.bundles import (
 )
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.displaced import FULL, NO_RUN, find_run, insert_displaced, run_of
-from fraud_rules.engine.window.evaluation import baseline, two_runs
-from fraud_rules.engine.window.evaluation.firing import conclude
+from fraud_rules.engine.window.evaluation.rules import evaluate_row
 from fraud_rules.engine.window.hash_tables import (
     AHEAD,
     find_event,
-    find_mark,
     find_slot,
     id_place,
     make_slot,
 )
-from fraud_rules.engine.window.instructions import fetch, read_cycles
+from fraud_rules.engine.window.instructions import fetch
 from fraud_rules.engine.window.key_rows import (
-    LOW_MASK,
     insert,
     insert_offset,
-    lowest,
     make_room,
-    move_left,
-    opening,
-    sum_between,
 )
 from fraud_rules.engine.window.layout import (
-    B_REACH,
     DONE,
     E_APPEND,
     E_FIELDS,
@@ -71,9 +56,6 @@ from fraud_rules.engine.window.layout import (
     H_SEQ,
     H_SLOTS,
     H_WATERMARK,
-    M_RESET_SEQ,
-    MODE_BASELINE,
-    MODE_PAUSED,
     NEED_EVENTS,
     NEED_MARKS,
     NEED_OUTPUT,
@@ -81,17 +63,6 @@ from fraud_rules.engine.window.layout import (
     NEED_RUNS,
     NEED_SLOTS,
     NONE,
-    R_COUNT,
-    R_DISTINCT,
-    R_KIND,
-    R_LOW,
-    R_MODE,
-    R_RULE,
-    R_SHARED,
-    R_TREE,
-    R_VALUES,
-    R_WHEN,
-    R_WINDOW,
     ROW_ACCEPTED,
     ROW_CONFLICTING_DUPLICATE,
     ROW_DUPLICATE,
@@ -103,9 +74,6 @@ from fraud_rules.engine.window.layout import (
     S_WIDTH,
 )
 from fraud_rules.engine.window.series import step_sums
-
-INTERRUPTED_CYCLES = 100_000
-"""The most cycles that count for one evaluation. A longer one was interrupted by another thread."""
 
 NEAR = 4
 """How many rows ahead the kernel prefetches the rows of a key, once its slot has been fetched."""
@@ -130,6 +98,7 @@ def advance(
     provide their memory. With `explain` 1, the output has every evaluation, otherwise only alerts and suppressed
     alerts.
     """
+    arrays = KernelArrays(state, side, measures, rules, arrivals, results, explain)
     header = state.header
     end = arrivals.rows.shape[0]
     conditions = rules.rows.shape[0] - rules.starts[rules.starts.shape[0] - 1]
@@ -168,8 +137,7 @@ def advance(
                 results.outcomes[i] = ROW_LATE_KEPT
             else:
                 results.outcomes[i] = ROW_ACCEPTED
-                run = run_of(runs, slot)
-                _evaluate_row(state, side, measures, rules, arrivals, results, explain, i, slot, run, at, time)
+                evaluate_row(arrays, i, slot, run_of(runs, slot), at, time)
         _move_clock(header, min(time, arrivals.rows[i, E_APPEND]) - max_out_of_orderness_ms, rules.widest[version])
         step_sums.move_bounds(state, measures, rules, version)
     return end, DONE
@@ -282,182 +250,3 @@ def _store_row(
         insert(state, measures, slot, at, event, time)
     else:
         insert_displaced(side, measures, run, event, time)
-
-
-@inlined
-def _evaluate_row(
-    state: StateArrays,
-    side: StateArrays,
-    measures: MeasureArrays,
-    rules: RuleArrays,
-    arrivals: Arrivals,
-    results: ResultArrays,
-    explain: int,
-    i: int,
-    slot: int,
-    run: int,
-    at: int,
-    time: int,
-) -> None:
-    """Evaluate row i, which is at offset `at` of its key's rows if the key has no displaced run."""
-    if run == NO_RUN:
-        _evaluate_all(state, side, measures, rules, arrivals, results, explain, i, slot, at, time)
-    else:
-        two_runs.evaluate_all(state, side, measures, rules, arrivals, results, explain, i, slot, run, time)
-
-
-@inlined
-def _evaluate_all(
-    state: StateArrays,
-    side: StateArrays,
-    measures: MeasureArrays,
-    rules: RuleArrays,
-    arrivals: Arrivals,
-    results: ResultArrays,
-    explain: int,
-    i: int,
-    slot: int,
-    at: int,
-    time: int,
-) -> None:
-    """Evaluate the rules of row i's version, in order of rule id."""
-    version = arrivals.versions[i]
-    for w in range(measures.windows.shape[0]):
-        results.lefts[w] = -1
-    timed = results.timed_every > 0 and i % results.timed_every == 0
-    for r in range(rules.starts[version], rules.starts[version + 1]):
-        began = read_cycles() if timed else 0
-        if rules.rows[r, R_MODE] != MODE_PAUSED and arrivals.passes[i, rules.rows[r, R_WHEN]] != 0:
-            _evaluate_rule(state, side, measures, rules, arrivals, results, explain, i, r, slot, at, time)
-        if timed:
-            results.timings[r, 0] += min(read_cycles() - began, INTERRUPTED_CYCLES)
-            results.timings[r, 1] += 1
-
-
-@inlined
-def _evaluate_rule(
-    state: StateArrays,
-    side: StateArrays,
-    measures: MeasureArrays,
-    rules: RuleArrays,
-    arrivals: Arrivals,
-    results: ResultArrays,
-    explain: int,
-    i: int,
-    r: int,
-    slot: int,
-    at: int,
-    time: int,
-) -> None:
-    """Evaluate rule r at row i, if the row has the rule's window. The first rule of a window moves its left end."""
-    w = rules.rows[r, R_WINDOW]
-    first = results.lefts[w]
-    if first < 0:
-        opens = opening(measures, arrivals, i, w, time)
-        if opens == NONE:
-            return
-        first = results.lefts[w] = move_left(state, slot, w, max(opens, lowest(state, measures, w)))
-    if rules.rows[r, R_MODE] == MODE_BASELINE:
-        reach = rules.baselines[r, B_REACH]
-        before = results.lefts[reach]
-        if before < 0:
-            opens = max(opening(measures, arrivals, i, reach, time), lowest(state, measures, reach))
-            before = results.lefts[reach] = move_left(state, slot, reach, opens)
-        baseline.evaluate(
-            state, side, measures, rules, arrivals, results, explain, i, r, slot, NO_RUN, first, at, 0, -1, before, 0,
-            time,
-        )  # fmt: skip
-    else:
-        _evaluate(state, side, measures, rules, arrivals, results, explain, i, r, slot, first, at, time)
-
-
-@inlined
-def _evaluate(
-    state: StateArrays,
-    side: StateArrays,
-    measures: MeasureArrays,
-    rules: RuleArrays,
-    arrivals: Arrivals,
-    results: ResultArrays,
-    explain: int,
-    i: int,
-    r: int,
-    slot: int,
-    first: int,
-    last: int,
-    time: int,
-) -> None:
-    """Evaluate rule r over offsets [first, last] of the slot's rows, and write the output row."""
-    pool = state.pool
-    base = state.slots[slot, S_BASE]
-    kind = rules.rows[r, R_KIND]
-    count = last - first + 1
-    if rules.rows[r, R_COUNT] >= 0:
-        count = sum_between(pool, base, first, last, rules.rows[r, R_COUNT])
-    values = count
-    if rules.rows[r, R_VALUES] >= 0:
-        values = sum_between(pool, base, first, last, rules.rows[r, R_VALUES])
-    column = rules.rows[r, R_LOW]
-    high = 0
-    low = 0
-    if kind == KIND_SUM or kind == KIND_AVG or kind == KIND_STDDEV:
-        low = sum_between(pool, base, first, last, column)
-        high = sum_between(pool, base, first, last, column + 1) + (low >> 32)
-        low &= LOW_MASK
-    elif kind == KIND_EXTREME:
-        low = _shared(state, measures, rules.rows, results.shared, i, r, slot, first, last)
-        high = low >> 32
-        low &= LOW_MASK
-    else:
-        if kind == KIND_RESET:
-            count = _count_since_reset(state, rules, r, slot, first, last, count)
-            values = count
-        low = values
-        if kind == KIND_DISTINCT:  # no tuple without a null is 0, which is compared like any other count
-            low = _shared(state, measures, rules.rows, results.shared, i, r, slot, first, last)
-    s0 = s1 = s2 = s3 = 0
-    if kind == KIND_STDDEV:
-        s0 = sum_between(pool, base, first, last, column + 2)
-        s1 = sum_between(pool, base, first, last, column + 3)
-        s2 = sum_between(pool, base, first, last, column + 4)
-        s3 = sum_between(pool, base, first, last, column + 5)
-    conclude(
-        state, side, measures, rules, arrivals, results, explain, i, r, slot, NO_RUN, time, count, values, high, low,
-        s0, s1, s2, s3,
-    )  # fmt: skip
-
-
-@inlined
-def _shared(
-    state: StateArrays,
-    measures: MeasureArrays,
-    rows: Ints,
-    shared: Ints,
-    i: int,
-    r: int,
-    slot: int,
-    first: int,
-    last: int,
-) -> int:
-    """Rule r's extreme or number of distinct values, computed once for all rules that share it at row i."""
-    number = rows[r, R_SHARED]
-    if shared[number, 0] != i:
-        shared[number, 0] = i
-        if rows[r, R_KIND] == KIND_DISTINCT:
-            shared[number, 1] = multiset.count(state, measures, slot, rows[r, R_DISTINCT], first, last)
-        else:
-            base, cap, tail = state.slots[slot, S_BASE], state.slots[slot, S_CAP], state.slots[slot, S_TAIL]
-            tree = rows[r, R_TREE]
-            best = extremes.best_of(state, tree, base, cap, first, last, tail)
-            shared[number, 1] = extremes.rank(measures.trees, tree, best)
-    return shared[number, 1]
-
-
-@compiled
-def _count_since_reset(
-    state: StateArrays, rules: RuleArrays, r: int, slot: int, first: int, last: int, count: int
-) -> int:
-    entry = state.mark_table[find_mark(state, rules.rows[r, R_RULE], slot)] - 1
-    if entry < 0 or state.marks[entry, M_RESET_SEQ] == NONE:
-        return count
-    return resets.count_after(state, entry, slot, rules.rows, r, first, last)

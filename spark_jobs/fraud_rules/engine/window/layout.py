@@ -134,14 +134,14 @@ MODE_PAUSED = 0
 MODE_PLAIN = 1
 MODE_BASELINE = 2
 
-# The baselines of a plan's rules. The columns have the meanings of the R_* of the same name.
-B_REACH = 0  # window class of the window and the baseline together
-B_KIND = 1
-B_COUNT = 2
-B_VALUES = 3
-B_LOW = 4
-B_TREE = 5
-B_MIN_COUNT = 6
+# The baselines of a plan's rules. `read_aggregate` reads the columns that have the places of R_*.
+B_KIND = R_KIND
+B_REACH = R_WINDOW  # window class of the window and the baseline together
+B_MIN_COUNT = 2
+B_COUNT = R_COUNT
+B_VALUES = R_VALUES
+B_LOW = R_LOW
+B_TREE = R_TREE
 B_DEVIATIONS = 7  # 1: the limit counts deviations from the mean
 B_OWN_SCALE = 8  # factors that bring the aggregate and the mean to one scale; one of them is 1
 B_BASE_SCALE = 9

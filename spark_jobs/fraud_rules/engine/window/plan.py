@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.engine.window import layout as at
-from fraud_rules.engine.window.aggregates import KIND_RESET, SQUARES, SUMS, Aggregate, aggregate_of
+from fraud_rules.engine.window.aggregates import KIND_RESET, KIND_STDDEV, SQUARES, SUMS, Aggregate, aggregate_of
 from fraud_rules.engine.window.bundles import RuleArrays
 from fraud_rules.model.expressions.expression import Expression
 from fraud_rules.model.expressions.predicate import Predicate
@@ -542,7 +542,8 @@ def _baseline_row(
 ) -> list[int]:
     row = [0] * at.B_WIDTH
     row[at.B_REACH] = collector.window(each.rule.whole_window, each.series)
-    row[at.B_KIND] = aggregate_of(baseline).kind
+    has_squares = baseline.deviations and not baseline.aggregates_ones
+    row[at.B_KIND] = KIND_STDDEV if has_squares else aggregate_of(baseline).kind
     row[at.B_COUNT], row[at.B_VALUES] = past.count, past.values
     row[at.B_LOW], row[at.B_TREE] = past.low, past.tree
     row[at.B_MIN_COUNT] = baseline.min_count

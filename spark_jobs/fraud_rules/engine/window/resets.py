@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.engine.window.bundles import Ints, StateArrays
+from fraud_rules.engine.window.bundles import EvaluatedRow, Ints, Span, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
+from fraud_rules.engine.window.displaced import NO_RUN
 from fraud_rules.engine.window.hash_tables import find_mark
+from fraud_rules.engine.window.key_rows import sum_of_part
 from fraud_rules.engine.window.layout import (
     E_SEQ,
     H_MARKS,
@@ -35,43 +37,33 @@ def arrival_of(state: StateArrays, row: int) -> int:
 
 
 @compiled
-def count_after(state: StateArrays, entry: int, slot: int, rules: Ints, r: int, first: int, last: int) -> int:
-    """Count the rows at offsets [first, last] that pass rule r's filter and arrived after its mark.
-
-    The boundary is the end of the rows that were present at the mark. The running totals count the rows after the
-    boundary. Few rows arrived later but sort before it. Their number is stored, and a backward search from the
-    boundary finds them.
-    """
-    boundary = _boundary(state, entry, slot)
-    n = _count_from(state, slot, rules[r, R_COUNT], max(first, boundary), last)
-    return n + _count_revived(
-        state, entry, slot, rules[r, R_FILTER], first, min(last, boundary - 1), state.marks[entry, M_REVIVED]
-    )
+def count_after(
+    state: StateArrays, side: StateArrays, entry: int, rules: Ints, r: int, row: EvaluatedRow, span: Span
+) -> int:
+    """Count the rows of a span that pass rule r's filter and arrived after its mark."""
+    n = 0
+    revived = state.marks[entry, M_REVIVED]
+    if row.run != NO_RUN:
+        n = _count_part(side, entry, row.run, rules, r, span.side_first, span.side_last, revived)
+        # Each displaced row that arrived after the mark and sorts before its boundary is one of the revived rows.
+        base = side.slots[row.run, S_BASE]
+        for k in range(_boundary(side, entry, row.run)):
+            revived -= side.events[side.pool[base + k, P_EVENT], E_SEQ] > state.marks[entry, M_RESET_SEQ]
+    return n + _count_part(state, entry, row.slot, rules, r, span.first, span.last, revived)
 
 
 @compiled
-def count_after_in_both(
-    state: StateArrays,
-    side: StateArrays,
-    entry: int,
-    slot: int,
-    run: int,
-    rules: Ints,
-    r: int,
-    first: int,
-    last: int,
-    side_first: int,
-    side_last: int,
+def _count_part(
+    state: StateArrays, entry: int, slot: int, rules: Ints, r: int, first: int, last: int, revived: int
 ) -> int:
-    """`count_after` over the key rows [first, last] and the rows [side_first, side_last] of the displaced run."""
-    n = count_after(side, entry, run, rules, r, side_first, side_last)
-    # Each displaced row that arrived after the mark and sorts before its boundary is one of the revived rows.
-    base = side.slots[run, S_BASE]
-    revived = state.marks[entry, M_REVIVED]
-    for k in range(_boundary(side, entry, run)):
-        revived -= side.events[side.pool[base + k, P_EVENT], E_SEQ] > state.marks[entry, M_RESET_SEQ]
+    """`count_after` for the rows at offsets [first, last], of which at most `revived` arrived after the mark but sort
+    before its boundary.
+
+    The boundary is the end of the rows that were present at the mark. The running totals count the rows after the
+    boundary. Few rows arrived later but sort before it. A backward search from the boundary finds them.
+    """
     boundary = _boundary(state, entry, slot)
-    n += _count_from(state, slot, rules[r, R_COUNT], max(first, boundary), last)
+    n = _count_from(state, slot, rules[r, R_COUNT], max(first, boundary), last)
     return n + _count_revived(state, entry, slot, rules[r, R_FILTER], first, min(last, boundary - 1), revived)
 
 
@@ -94,12 +86,9 @@ def _boundary(state: StateArrays, entry: int, slot: int) -> int:
 @inlined
 def _count_from(state: StateArrays, slot: int, column: int, start: int, last: int) -> int:
     """Count the rows at offsets [start, last] by a running total, or all of them if `column` is negative."""
-    if last < start:
-        return 0
     if column < 0:
-        return last - start + 1
-    base = state.slots[slot, S_BASE]
-    return state.pool[base + last, column] - (state.pool[base + start - 1, column] if start > 0 else 0)
+        return max(last - start + 1, 0)
+    return sum_of_part(state, slot, start, last, column)
 
 
 @inlined

@@ -1,14 +1,14 @@
 """Decides whether an aggregate meets a rule's condition. The decision is exact.
 
-It uses integers, or doubles where their error cannot change the result. An aggregate is (high << 32) + low over `n`
-values, and for STDDEV also the four limbs of the sum of squares.
+It uses integers, or doubles where their error cannot change the result.
 """
 
 from __future__ import annotations
 
 from fraud_rules.engine.window.aggregates import KIND_AVG, KIND_COUNT, KIND_DISTINCT, KIND_RESET, KIND_STDDEV
-from fraud_rules.engine.window.bundles import Arrivals, Ints, RuleArrays
+from fraud_rules.engine.window.bundles import Arrivals, EvaluatedRow, Ints, KernelArrays, RuleArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
+from fraud_rules.engine.window.evaluation.aggregate import WindowAggregate
 from fraud_rules.engine.window.evaluation.exact import Limbs, sign_of_average, sign_of_deviation
 from fraud_rules.engine.window.layout import (
     OP_ALWAYS,
@@ -33,39 +33,33 @@ _TWO_32 = 4294967296.0
 
 
 @inlined
-def is_met(
-    rules: RuleArrays, r: int, scratch: Limbs, high: int, low: int, n: int, s0: int, s1: int, s2: int, s3: int
-) -> bool:
-    """Whether rule r's condition holds. Without values, only a count can meet it. s0 to s3 are the squares, lowest limb
-    first."""
+def meets_limit(arrays: KernelArrays, row: EvaluatedRow, r: int, aggregate: WindowAggregate) -> bool:
+    """Whether an aggregate meets the condition of rule r, whose limit is a literal or that of the row."""
+    if arrays.rules.rows[r, R_LIMIT] < 0:
+        return is_met(arrays.rules, r, arrays.results.limbs, aggregate)
+    return _is_met_at(arrays.arrivals, arrays.rules, row.number, r, arrays.results.limbs, aggregate)
+
+
+@inlined
+def is_met(rules: RuleArrays, r: int, scratch: Limbs, aggregate: WindowAggregate) -> bool:
+    """Whether rule r's condition holds. Without values, only a count can meet it."""
     kind = rules.rows[r, R_KIND]
-    if n <= 0 and kind != KIND_COUNT and kind != KIND_RESET and kind != KIND_DISTINCT:
+    if aggregate.values <= 0 and kind != KIND_COUNT and kind != KIND_RESET and kind != KIND_DISTINCT:
         return False
     if kind == KIND_AVG:
-        return holds(rules.rows[r, R_OPERATOR], _average_sign(rules, r, scratch, high, low, n))
+        return holds(rules.rows[r, R_OPERATOR], _average_sign(rules, r, scratch, aggregate))
     if kind == KIND_STDDEV:
-        return holds(rules.rows[r, R_OPERATOR], _deviation_sign(rules, r, scratch, high, low, n, s0, s1, s2, s3))
-    return _in_interval(high, low, rules.rows, r)
+        return holds(rules.rows[r, R_OPERATOR], _deviation_sign(rules, r, scratch, aggregate))
+    return _in_interval(aggregate.high, aggregate.low, rules.rows, r)
 
 
 @compiled
-def is_met_at(
-    arrivals: Arrivals,
-    rules: RuleArrays,
-    i: int,
-    r: int,
-    scratch: Limbs,
-    high: int,
-    low: int,
-    n: int,
-    s0: int,
-    s1: int,
-    s2: int,
-    s3: int,
+def _is_met_at(
+    arrivals: Arrivals, rules: RuleArrays, i: int, r: int, scratch: Limbs, aggregate: WindowAggregate
 ) -> bool:
-    """Whether rule r's condition holds with the limit of row i."""
+    """`is_met` with the limit of row i."""
     place = (i - arrivals.limits_from) * rules.row_limits + rules.rows[r, R_LIMIT]
-    met: bool = is_met(arrivals.limits, place, scratch, high, low, n, s0, s1, s2, s3)
+    met: bool = is_met(arrivals.limits, place, scratch, aggregate)
     return met
 
 
@@ -92,24 +86,24 @@ def holds(operator: int, sign: int) -> bool:
 
 
 @inlined
-def _average_sign(rules: RuleArrays, r: int, scratch: Limbs, high: int, low: int, n: int) -> int:
+def _average_sign(rules: RuleArrays, r: int, scratch: Limbs, of: WindowAggregate) -> int:
     """The sign of sum - limit * n, by doubles where their error cannot change it."""
-    total = high * _TWO_32 + low
-    bound = rules.ratios[r] * n
+    total = of.high * _TWO_32 + of.low
+    bound = rules.ratios[r] * of.values
     if abs(total - bound) > 1e-9 * (abs(total) + abs(bound)):
         return 1 if total > bound else -1
-    return sign_of_average(scratch, high, low, n, rules.scales[r], rules.limits[r], rules.rows[r, R_LIMIT_NEGATIVE])
+    negative = rules.rows[r, R_LIMIT_NEGATIVE]
+    return sign_of_average(scratch, of.high, of.low, of.values, rules.scales[r], rules.limits[r], negative)
 
 
 @compiled
-def _deviation_sign(
-    rules: RuleArrays, r: int, scratch: Limbs, high: int, low: int, n: int, s0: int, s1: int, s2: int, s3: int
-) -> int:
+def _deviation_sign(rules: RuleArrays, r: int, scratch: Limbs, of: WindowAggregate) -> int:
     """The sign of n * sum(v**2) - sum(v)**2 - limit**2 * n**2, by doubles where their error cannot change it."""
-    total = high * _TWO_32 + low
-    squares = (((s3 * _TWO_32 + s2) * _TWO_32 + s1) * _TWO_32 + s0) * n
+    n = of.values
+    total = of.high * _TWO_32 + of.low
+    squares = (((of.s3 * _TWO_32 + of.s2) * _TWO_32 + of.s1) * _TWO_32 + of.s0) * n
     spread = squares - total * total
     bound = rules.ratios[r] * rules.ratios[r] * n * n
     if abs(spread - bound) > 1e-13 * (squares + total * total) + 1e-9 * bound:
         return 1 if spread > bound else -1
-    return sign_of_deviation(scratch, high, low, s0, s1, s2, s3, n, rules.scales[r], rules.limits[r])
+    return sign_of_deviation(scratch, of.high, of.low, of.s0, of.s1, of.s2, of.s3, n, rules.scales[r], rules.limits[r])

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from fraud_rules.engine.window.bundles import Ints, RuleArrays
 from fraud_rules.engine.window.compiler import compiled
+from fraud_rules.engine.window.evaluation.aggregate import written_aggregate
 from fraud_rules.engine.window.evaluation.baseline import is_met_by
 from fraud_rules.engine.window.evaluation.condition import is_met
 from fraud_rules.engine.window.evaluation.exact import SCRATCH_ROWS, WIDE, Limbs
-from fraud_rules.engine.window.layout import MODE_BASELINE, O_HIGH, O_LOW, O_SQUARE, O_VALUES, R_MODE
+from fraud_rules.engine.window.layout import MODE_BASELINE, R_MODE
 from fraud_rules.engine.window.plan import NO_MEASURES, compile_plan
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import Operator, Rule, RuleState
@@ -80,11 +81,7 @@ def _meets(rules: RuleArrays, scratch: Limbs, evaluations: Ints, e: int, r: int)
     if rules.rows[r, R_MODE] == MODE_BASELINE:
         met: bool = is_met_by(rules, r, scratch, evaluations, e)
     else:
-        met = is_met(
-            rules, r, scratch, evaluations[e, O_HIGH], evaluations[e, O_LOW], evaluations[e, O_VALUES],
-            evaluations[e, O_SQUARE], evaluations[e, O_SQUARE + 1],
-            evaluations[e, O_SQUARE + 2], evaluations[e, O_SQUARE + 3],
-        )  # fmt: skip
+        met = is_met(rules, r, scratch, written_aggregate(evaluations, e))
     return met
 
 

@@ -1,14 +1,14 @@
-"""Concludes the evaluation of a rule: compares the aggregate with the limit, updates marks, and writes the output."""
+"""Concludes the evaluation of a rule: evaluates its conditions, updates marks, and writes the output."""
 
 from __future__ import annotations
 
-from fraud_rules.engine.window.aggregates import KIND_RESET, KIND_STDDEV
-from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
+from fraud_rules.engine.window.aggregates import KIND_RESET
+from fraud_rules.engine.window.bundles import EvaluatedRow, Ints, KernelArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
+from fraud_rules.engine.window.evaluation.aggregate import WindowAggregate, write_aggregate
 from fraud_rules.engine.window.evaluation.combined import evaluate_conditions
-from fraud_rules.engine.window.evaluation.condition import is_met, is_met_at
+from fraud_rules.engine.window.evaluation.windows import is_complete
 from fraud_rules.engine.window.hash_tables import ensure_mark, find_mark
-from fraud_rules.engine.window.key_rows import opening
 from fraud_rules.engine.window.layout import (
     FIRED_NO,
     FIRED_PENDING,
@@ -26,140 +26,62 @@ from fraud_rules.engine.window.layout import (
     O_ALERTED,
     O_COMPLETE,
     O_CONDITIONS,
-    O_COUNT,
     O_FIRED,
-    O_HIGH,
-    O_LOW,
     O_ROW,
     O_RULE,
-    O_SQUARE,
     O_SUPPRESSED,
-    O_VALUES,
     P_TIME,
     R_ALERTS,
     R_CONDITIONS,
     R_COOLDOWN,
     R_HAS_AGGREGATE,
     R_KIND,
-    R_LIMIT,
     R_NAMED,
     R_REPORTED,
     R_RULE,
-    R_WINDOW,
     S_BASE,
     S_TAIL,
 )
-from fraud_rules.engine.window.series.step_sums import complete_from
 
 
 @inlined
-def conclude(
-    state: StateArrays,
-    side: StateArrays,
-    measures: MeasureArrays,
-    rules: RuleArrays,
-    arrivals: Arrivals,
-    results: ResultArrays,
-    explain: int,
-    i: int,
-    r: int,
-    slot: int,
-    run: int,
-    time: int,
-    count: int,
-    values: int,
-    high: int,
-    low: int,
-    s0: int,
-    s1: int,
-    s2: int,
-    s3: int,
-) -> None:
-    """Conclude the evaluation of rule r for row i: `count` rows and `values` values in the window, the aggregate
-    (high << 32) + low, and the limbs of a sum of squares."""
-    if rules.rows[r, R_LIMIT] < 0:
-        met = is_met(rules, r, results.limbs, high, low, values, s0, s1, s2, s3)
-    else:
-        met = is_met_at(arrivals, rules, i, r, results.limbs, high, low, values, s0, s1, s2, s3)
-    window = rules.rows[r, R_WINDOW]
-    at = report(
-        state, side, measures, rules, arrivals, results, explain, i, r, slot, run, window, time, met, count, values,
-        high, low, s0, s1, s2, s3,
-    )  # fmt: skip
-    if at >= 0 and rules.rows[r, R_KIND] == KIND_STDDEV:
-        results.output[at, O_SQUARE] = s0
-        results.output[at, O_SQUARE + 1] = s1
-        results.output[at, O_SQUARE + 2] = s2
-        results.output[at, O_SQUARE + 3] = s3
-
-
-@inlined
-def report(
-    state: StateArrays,
-    side: StateArrays,
-    measures: MeasureArrays,
-    rules: RuleArrays,
-    arrivals: Arrivals,
-    results: ResultArrays,
-    explain: int,
-    i: int,
-    r: int,
-    slot: int,
-    run: int,
-    reach: int,
-    time: int,
-    met: bool,
-    count: int,
-    values: int,
-    high: int,
-    low: int,
-    s0: int,
-    s1: int,
-    s2: int,
-    s3: int,
-) -> int:
+def report(arrays: KernelArrays, row: EvaluatedRow, r: int, reach: int, met: bool, aggregate: WindowAggregate) -> int:
     """Alert or suppress if rule r holds: its own aggregate has `met` the limit, and enough conditions hold. The alert
     of a rule that names rules is pending. Returns the output row, or -1 if there is none.
 
     `reach` is the class of the window that the evaluation reads.
     """
+    state, rows = arrays.state, arrays.rules.rows
     fired = FIRED_NO
     suppressed = 0
     conditions = 0
     complete = True
     alerted = NONE
-    if met and rules.rows[r, R_CONDITIONS] != 0:
-        conditions = rules.rows[r, R_CONDITIONS]
-        holding, met, complete = evaluate_conditions(
-            state, side, measures, rules, arrivals, results, i, r, slot, run, time, count, values, high, low, s0, s1,
-            s2, s3,
-        )  # fmt: skip
-        if rules.rows[r, R_HAS_AGGREGATE] == 0:
-            count, high, low = 0, 0, holding
+    if met and rows[r, R_CONDITIONS] != 0:
+        conditions = rows[r, R_CONDITIONS]
+        holding, met, complete = evaluate_conditions(arrays, row, r, aggregate)
+        if rows[r, R_HAS_AGGREGATE] == 0:
+            aggregate = WindowAggregate(0, aggregate.values, 0, holding, 0, 0, 0, 0)
     if met:
-        if rules.rows[r, R_NAMED] != 0:
+        if rows[r, R_NAMED] != 0:
             fired = FIRED_PENDING
-            alerted, suppressed = _last_alert(state, rules.rows, r, slot)
-        elif rules.rows[r, R_ALERTS] != 0:
-            fired, suppressed = _fire(state, rules.rows, r, slot, time)
+            alerted, suppressed = _last_alert(state, rows, r, row.slot)
+        elif rows[r, R_ALERTS] != 0:
+            fired, suppressed = _fire(state, rows, r, row.slot, row.time)
         else:
             fired = FIRED_SIGNAL
-    if explain == 0 and rules.rows[r, R_REPORTED] == 0 and (fired == FIRED_NO or rules.rows[r, R_ALERTS] == 0):
+    if arrays.explain == 0 and rows[r, R_REPORTED] == 0 and (fired == FIRED_NO or rows[r, R_ALERTS] == 0):
         return -1
-    opens = opening(measures, arrivals, i, reach, time)
-    at = state.header[H_OUT]
+    output, at = arrays.results.output, state.header[H_OUT]
     state.header[H_OUT] = at + 1 + conditions
-    results.output[at, O_ROW] = i
-    results.output[at, O_RULE] = r
-    results.output[at, O_COUNT] = count
-    results.output[at, O_VALUES] = values
-    results.output[at, O_HIGH] = high
-    results.output[at, O_LOW] = low
-    results.output[at, O_SUPPRESSED] = suppressed
-    results.output[at, O_COMPLETE] = complete and opens >= complete_from(state, measures, reach)
-    results.output[at, O_CONDITIONS] = conditions
-    results.output[at, O_ALERTED] = alerted
-    results.output[at, O_FIRED] = fired
+    write_aggregate(output, at, aggregate)
+    output[at, O_ROW] = row.number
+    output[at, O_RULE] = r
+    output[at, O_SUPPRESSED] = suppressed
+    output[at, O_COMPLETE] = complete and is_complete(arrays, row, reach)
+    output[at, O_CONDITIONS] = conditions
+    output[at, O_ALERTED] = alerted
+    output[at, O_FIRED] = fired
     return at
 
 
