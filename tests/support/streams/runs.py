@@ -44,7 +44,7 @@ class Family(NamedTuple):
     """Streams of one kind, their number, and the schema of their payments."""
 
     streams: SearchStrategy[Any]
-    count: int
+    number: int
     schema: TransactionSchema
 
 
@@ -64,7 +64,7 @@ def stream_families(families: Mapping[str, Family]) -> Callable[[Test], Test]:
     items = [
         pytest.param(family, part, id=f"{name} {part[0]}-{part[-1]}")
         for name, family in families.items()
-        for part in _parts(family.count)
+        for part in _parts(family.number)
     ]
 
     def of_each(test: Test) -> Test:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVarTuple
 
 from sqlalchemy import ColumnElement, Select, case, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
@@ -14,7 +14,7 @@ from fraud_rules.model.schema import ID_FIELD, FieldType, TransactionSchema
 
 __all__ = ["has_text_ids", "reviewed_alerts", "verdict_of_alert", "with_verdicts"]
 
-_Query = TypeVar("_Query", bound=Select[Any])
+_Columns = TypeVarTuple("_Columns")
 
 
 def has_text_ids(schema: TransactionSchema) -> bool:
@@ -28,7 +28,7 @@ def verdict_of_alert() -> ColumnElement[str | None]:
     return _newer(LabelRow.verdict, MarkRow.verdict)
 
 
-def with_verdicts(query: _Query, *, text_ids: bool) -> _Query:
+def with_verdicts(query: Select[*_Columns], *, text_ids: bool) -> Select[*_Columns]:
     """Read a query from the alerts, with their marks, their transactions and the labels of these."""
     labelled = func.lower(LabelRow.transaction_id) if text_ids else LabelRow.transaction_id
     return (
