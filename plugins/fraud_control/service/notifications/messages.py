@@ -41,13 +41,15 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class AlertedRule:
-    """The rule in an alert, as far as notifications show it. Texts are empty if the rule lacks them."""
+    """The rule in an alert, as far as notifications show it. Texts are empty if the rule lacks them. `conditions` is
+    the number of its conditions if only these decide, else 0."""
 
     rule_id: int
     name: str
     severity: str
     owner: str
     limit: str
+    conditions: int = 0
 
 
 def alerted_rule(alert: FeedAlert) -> AlertedRule:
@@ -64,7 +66,9 @@ def alerted_rule(alert: FeedAlert) -> AlertedRule:
 
     operator, limit = members.get("limitOperatorType"), _member(alert.json, "limit") or members.get("limit")
     shown = "" if operator is None or limit is None else one_line(f"{operator} {grouped(str(limit))}")
-    return AlertedRule(alert.facts.rule_id, text("name"), text("severity"), text("owner"), shown)
+    conditions = members.get("conditions")
+    deciding = len(conditions) if operator is None and isinstance(conditions, list) else 0
+    return AlertedRule(alert.facts.rule_id, text("name"), text("severity"), text("owner"), shown, deciding)
 
 
 def alert_content(alert: FeedAlert, rule: AlertedRule) -> Content:
@@ -73,7 +77,10 @@ def alert_content(alert: FeedAlert, rule: AlertedRule) -> Content:
     key = one_line(", ".join(f"{name} {scalar_text(value)}" for name, value in facts.key.items())) or "all payments"
     payment = facts.triggering_event.transaction_id
     value = grouped(_member(alert.json, "triggeringValue"))
-    compared = f"{value} (limit {rule.limit})" if rule.limit else value
+    if rule.conditions:
+        compared = f"{value} of {rule.conditions} conditions hold"
+    else:
+        compared = f"{value} (limit {rule.limit})" if rule.limit else value
     lines = [
         f"{key}: {compared}" if compared else key,
         f"Payment {one_line(str(payment))}, {utc_text(facts.event_time)}",

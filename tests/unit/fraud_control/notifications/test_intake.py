@@ -71,6 +71,14 @@ def test_an_alert_has_its_rule_its_value_and_a_page(desk: Scene) -> None:
     assert row.due_ms == desk.clock.now_ms
 
 
+def test_a_rule_with_conditions_only_shows_how_many_of_them_hold(desk: Scene) -> None:
+    subscribe(desk)
+    rule = {"ruleId": 1, "name": "Two signals", "conditions": [{"ruleId": 2}, {"ruleId": 3}, {"ruleId": 4}]}
+    arrive(desk, [fired(desk, 5, rule, triggeringValue="2")])
+    (row,) = outbox(desk)
+    assert row.text.splitlines()[0] == "payeeId 2: 2 of 3 conditions hold"
+
+
 def test_the_numbers_of_a_text_have_grouped_digits(desk: Scene) -> None:
     subscribe(desk)
     arrive(desk, [fired(desk, 5, {**RULE, "limit": 20000}, triggeringValue="27114.6")])
