@@ -197,14 +197,14 @@ def newest_record(kafka: KafkaConnection, topic: str, key: bytes, *, settled: bo
 
 
 def newest_records(
-    kafka: KafkaConnection, topic: str, is_wanted: Callable[[bytes], bool], *, settled: bool = True
+    kafka: KafkaConnection, topic: str, selects: Callable[[bytes], bool], *, settled: bool = True
 ) -> dict[bytes, Record]:
-    """The records of `newest_record` by key, for all wanted keys. In a topic with one partition, they are those of one
-    moment, while another process writes."""
+    """The records of `newest_record` by key, for the keys that `selects` accepts. In a topic with one partition, they
+    are those of one moment, while another process writes."""
     found: dict[bytes, Record] = {}
     with TopicReader(kafka, topic) as reader:
         for partition, ends in ends_of(reader, settled=settled).items():
             for record in reader.read(*ends, partition):
-                if record.key is not None and is_wanted(record.key):
+                if record.key is not None and selects(record.key):
                     found[record.key] = record
     return found
