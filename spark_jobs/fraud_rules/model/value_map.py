@@ -168,7 +168,7 @@ class ValueMap:
         updates: dict[MapKey, MapValue | None] = {}
         for position, (version, change) in enumerate(changes, 1):
             updates.update(change.updates(self.type))
-            if len(updates) > max(4 * _MAX_DELTA, known.size // 8) or position == len(changes):
+            if len(updates) > 4 * _MAX_DELTA or position == len(changes):
                 known, updates = known._with(updates, version), {}
         return known
 
@@ -272,21 +272,22 @@ class ValueMap:
         return np.where(changed, numbers[places], found), np.where(changed, self._delta_holds[places], is_there)
 
     def _with(self, updates: Mapping[MapKey, MapValue | None], version: int) -> ValueMap:
+        delta = {**self.delta, **updates} if self.delta else updates
+        if len(delta) > _MAX_DELTA:
+            base = self._merged(delta)
+            return ValueMap(self.name, self.type, version, len(base), base.entry_bytes, base)
         before = self.values_of(list(updates))
         after = {key: value for key, value in updates.items() if value is not None}
         size = self.size + len(after) - len(before)
         entry_bytes = self.entry_bytes + _bytes_of(after) - _bytes_of(before)
-        delta = {**self.delta, **updates}
-        changed = ValueMap(self.name, self.type, version, size, entry_bytes, self.base, delta)
-        if len(delta) <= _MAX_DELTA:
-            return changed
-        return ValueMap(self.name, self.type, version, size, entry_bytes, changed._merged())
+        return ValueMap(self.name, self.type, version, size, entry_bytes, self.base, delta)
 
-    def _merged(self) -> EntryTable:
-        added = {key: value for key, value in self.delta.items() if value is not None}
-        keys, values = _columns(self.type, self.delta), _values(self.type, added.values())
-        new = _columns(self.type, added)
-        return self.base.changed(keys, new, values)
+    def _merged(self, delta: Mapping[MapKey, MapValue | None]) -> EntryTable:
+        keys = new = _columns(self.type, delta)
+        if None in delta.values():
+            delta = {key: value for key, value in delta.items() if value is not None}
+            new = _columns(self.type, delta)
+        return self.base.changed(keys, new, _values(self.type, delta.values()))
 
 
 def _distinct(words: Ints, below: int) -> tuple[Ints, Ints]:
@@ -318,13 +319,13 @@ def entry_text(value: MapValue) -> str:
 
 def _columns(map_type: MapType, keys: Iterable[MapKey]) -> Ints | list[str]:
     if map_type.key is ListType.LONG:
-        return np.array(list(keys), dtype=np.int64)
+        return np.fromiter(keys, dtype=np.int64)
     return [str(key) for key in keys]
 
 
 def _values(map_type: MapType, values: Iterable[MapValue | None]) -> Ints | list[str]:
     if map_type.value is MapValueType.DECIMAL:
-        return np.array(list(values), dtype=np.int64)
+        return np.fromiter(values, dtype=np.int64)  # type: ignore[arg-type]
     return [str(value) for value in values]
 
 

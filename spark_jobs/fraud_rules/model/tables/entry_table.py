@@ -230,10 +230,7 @@ class EntryTable:
         words_of_keys = np.asarray(values, dtype=np.int64)
         if isinstance(self._keys, _TextKeys):
             return EntryTable(self._keys.changed(gone, keys, words_of_keys), texts)
-        old, old_words = self._keys.items()
-        kept = ~np.isin(old, gone)
-        merged = LongMap.of(np.concatenate([old[kept], keys]), np.concatenate([old_words[kept], words_of_keys]))
-        return EntryTable(merged, texts)
+        return EntryTable(self._keys.changed(gone[~np.isin(gone, keys)], keys, words_of_keys), texts)
 
     def entries(self) -> dict[int | str, int | str]:
         """All entries, in any order."""
@@ -241,9 +238,14 @@ class EntryTable:
         listed = keys.tolist() if isinstance(keys, np.ndarray) else keys
         return dict(zip(listed, words.tolist() if self.texts is None else self._texts_of(words), strict=True))
 
+    def __len__(self) -> int:
+        return len(self._keys)
+
     @property
     def entry_bytes(self) -> int:
         """The bytes of all entries: 8 for a number, the bytes in UTF-8 for a text."""
+        if self.texts is None and isinstance(self._keys, LongMap):
+            return 2 * _NUMBER_BYTES * len(self)
         words = self._keys.words if isinstance(self._keys, _TextKeys) else self._keys.items()[1]
         of_values = _NUMBER_BYTES * len(words) if self.texts is None else int(self.texts.lengths(words).sum())
         of_keys = self._keys.text_bytes() if isinstance(self._keys, _TextKeys) else _NUMBER_BYTES * len(words)

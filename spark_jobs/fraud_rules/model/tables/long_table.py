@@ -76,8 +76,7 @@ class LongTable:
 
     def changed(self, added: Ints, removed: Ints) -> LongTable:
         """The set with these values added and those removed. No value is in both arrays. Copies the table."""
-        most = self._used + len(added)
-        if _is_overloaded(most, len(self._places)):
+        if not self.has_room_for(len(added)):
             kept = self.values()
             kept = kept[~np.isin(kept, removed)] if len(removed) else kept
             return LongTable.of(np.concatenate([kept, added]))
@@ -88,6 +87,10 @@ class LongTable:
         new = np.unique(added[~self.contains(added)])
         _insert(places, new)
         return LongTable(places, self._used + len(new), self.size + len(new) - len(at))
+
+    def has_room_for(self, count: int) -> bool:
+        """Whether the other values stay at their places in `changed` with so many added values."""
+        return not _is_overloaded(self._used + count, len(self._places))
 
     def values(self) -> Ints:
         """All values, in any order."""
@@ -170,6 +173,19 @@ class LongMap:
         words = np.zeros(table.nbytes // _EMPTY.itemsize, dtype=np.int64)
         words[table.places_of(keys)] = values
         return cls(table, words)
+
+    def changed(self, removed: Ints, keys: Ints, values: Ints) -> LongMap:
+        """The map without some keys, and with these distinct keys and values. No key is in both arrays. Copies the
+        map."""
+        table = self._keys.changed(keys, removed)
+        if self._keys.has_room_for(len(keys)):
+            words = self._values.copy()
+        else:
+            words = np.zeros(table.nbytes // _EMPTY.itemsize, dtype=np.int64)
+            old, old_words = self.items()
+            words[table.places_of(old)] = old_words  # the word of a removed key goes to an empty place
+        words[table.places_of(keys)] = values
+        return LongMap(table, words)
 
     def find(self, keys: Ints) -> tuple[Ints, Mask]:
         """The values of n keys, and which of the keys are in the map. The value of a missing key is 0."""
