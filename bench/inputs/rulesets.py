@@ -142,13 +142,13 @@ RULES_10_V3: tuple[Document, ...] = (
         when="distance_m(latitude, longitude, previous(latitude), previous(longitude))"
         " > 250 * (eventTime - previous(eventTime)) + 50000 and hour(previous(eventTime)) >= 0",
     ),
-    rule(5, PAIR, "SUM", 15, when=f"paymentAmount * 3 > 59 and {_OFTEN}", conditions=_SIGNALS),
+    rule(5, PAIR, "SUM", 15, when=f"paymentAmount * 3 > 59.7 and {_OFTEN}", conditions=_SIGNALS),
     rule(
         6,
         ["payeeId"],
         "SUM",
         15,
-        when=f"paymentAmount + paymentAmount < 10.5 and {_OFTEN}",
+        when=f"paymentAmount + paymentAmount < 10.2 and {_OFTEN}",
         conditions=_SIGNALS,
         require="none",
     ),

@@ -34,7 +34,7 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
 _BATCH = 20_000
-_BATCHES, _FIRST = 25, 5
+_BATCHES, _FIRST = 16, 4
 
 
 class Engines:
