@@ -41,10 +41,10 @@ _AN_ITEM = 25
 
 
 class Family(NamedTuple):
-    """Streams of one kind, their number, and the schema of their payments."""
+    """Streams of one kind, how many of them are checked, and the schema of their payments."""
 
     streams: SearchStrategy[Any]
-    number: int
+    size: int
     schema: TransactionSchema
 
 
@@ -64,7 +64,7 @@ def stream_families(families: Mapping[str, Family]) -> Callable[[Test], Test]:
     items = [
         pytest.param(family, part, id=f"{name} {part[0]}-{part[-1]}")
         for name, family in families.items()
-        for part in _parts(family.number)
+        for part in _parts(family.size)
     ]
 
     def of_each(test: Test) -> Test:
