@@ -179,7 +179,7 @@ def _conditions(
             found.append(
                 ConditionDocument(
                     value=None if outcome is None else outcome.value(named[each.rule_id].rule),
-                    count=None if outcome is None else outcome.count,
+                    count=None if outcome is None else outcome.row_count,
                     holds=outcome is not None and outcome.holds,
                     rule_id=each.rule_id,
                     rule_version=named[each.rule_id].version,

@@ -61,7 +61,7 @@ class NamedOutcome(NamedTuple):
         return self.row[at.O_COMPLETE] != 0
 
     @property
-    def count(self) -> int:
+    def row_count(self) -> int:
         """The number of rows in its window."""
         return self.row[at.O_COUNT]
 
@@ -107,7 +107,8 @@ def outcomes_at(blocks: Iterable[NamedOutcomes], places: Collection[Place]) -> I
 
 
 def _facts_of(rule: Rule, schema: TransactionSchema) -> tuple[int, int, int, int]:
-    scale = 0 if rule.aggregate_field is None else schema.field(rule.aggregate_field).scale
+    field = None if rule.aggregate_field is None else schema.field(rule.aggregate_field)
+    scale = 0 if field is None else field.scale
     return rule.rule_id, scale, int(aggregate_of(rule).kind == KIND_STDDEV), int(rule.baseline is not None)
 
 

@@ -325,7 +325,7 @@ def _columns(map_type: MapType, keys: Iterable[MapKey]) -> Ints | list[str]:
 
 def _values(map_type: MapType, values: Iterable[MapValue | None]) -> Ints | list[str]:
     if map_type.value is MapValueType.DECIMAL:
-        return np.fromiter(values, dtype=np.int64)  # type: ignore[arg-type]
+        return np.fromiter(values, dtype=np.int64)
     return [str(value) for value in values]
 
 

@@ -12,9 +12,9 @@ __all__ = ["NarrowColumn"]
 
 Ints = NDArray[np.int64]
 
-_TYPES: Final = {8: np.dtype("<u1"), 16: np.dtype("<u2"), 32: np.dtype("<u4")}
+_TYPES: Final[dict[int, np.dtype[Any]]] = {8: np.dtype("<u1"), 16: np.dtype("<u2"), 32: np.dtype("<u4")}
 _WHOLE_BITS: Final = 64
-_WHOLE: Final = np.dtype("<i8")
+_WHOLE: Final[np.dtype[Any]] = np.dtype("<i8")
 _ALL: Final = slice(None)
 
 
@@ -39,6 +39,8 @@ class NarrowColumn(msgspec.Struct, array_like=True, frozen=True, gc=False):
     def values(self, n: int, chosen: Any = _ALL) -> Ints:
         """The n values, or the chosen ones (positions or a slice)."""
         if self.bits == 0:
-            return np.full(n, self.least, dtype=np.int64)[chosen]
-        differences = np.frombuffer(self.differences, _TYPES.get(self.bits, _WHOLE))
-        return differences[chosen].astype(np.int64) + self.least
+            found: Ints = np.full(n, self.least, dtype=np.int64)[chosen]
+        else:
+            differences = np.frombuffer(self.differences, _TYPES.get(self.bits, _WHOLE))
+            found = differences[chosen].astype(np.int64) + self.least
+        return found
