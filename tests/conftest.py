@@ -84,6 +84,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The event loop of tests that are coroutines (`pytest.mark.anyio`)."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
 def project() -> Project:
     """The checkout under test."""
     return Project(ROOT)

@@ -82,95 +82,84 @@ async def publish(hub: Hub, memory: FeedMemory, events: Sequence[FeedAlert | Fee
     await asyncio.sleep(0)
 
 
-def test_a_reader_that_reconnects_misses_no_alert() -> None:
-    async def run() -> None:
-        memory = FeedMemory()
-        hub = hub_of(memory)
-        first = Reader(hub.read(None, 60))
-        await first.more()
-        await publish(hub, memory, [alert(1), alert(2)])
-        await first.more()
-        await publish(hub, memory, [alert(3), retraction(2, 0), alert(4)])
-        assert first.last_id is not None
-        again = Reader(hub.read(FeedPlace.of(first.last_id), 60))
-        await again.until(2)
-        await again.more()
-        await publish(hub, memory, [alert(5)])
-        await again.until(3)
-        assert first.alerts() + again.alerts() == [1, 2, 3, 4, 5]
-        assert [data["kind"] for name, data in again.events if name == "correction"] == ["RETRACTED"]
-
-    asyncio.run(run())
+@pytest.mark.anyio
+async def test_a_reader_that_reconnects_misses_no_alert() -> None:
+    memory = FeedMemory()
+    hub = hub_of(memory)
+    first = Reader(hub.read(None, 60))
+    await first.more()
+    await publish(hub, memory, [alert(1), alert(2)])
+    await first.more()
+    await publish(hub, memory, [alert(3), retraction(2, 0), alert(4)])
+    assert first.last_id is not None
+    again = Reader(hub.read(FeedPlace.of(first.last_id), 60))
+    await again.until(2)
+    await again.more()
+    await publish(hub, memory, [alert(5)])
+    await again.until(3)
+    assert first.alerts() + again.alerts() == [1, 2, 3, 4, 5]
+    assert [data["kind"] for name, data in again.events if name == "correction"] == ["RETRACTED"]
 
 
-def test_a_restarted_server_continues_at_the_position_of_the_reader() -> None:
+@pytest.mark.anyio
+async def test_a_restarted_server_continues_at_the_position_of_the_reader() -> None:
     """The position consists of offsets of the topics."""
-
-    async def run() -> None:
-        memory = FeedMemory()
-        before = hub_of(memory)
-        first = Reader(before.read(None, 60))
-        await first.more()
-        await publish(before, memory, [alert(number) for number in range(1, 6)])
-        await first.more()
-        fresh = FeedMemory()
-        for number in range(1, 9):
-            fresh.add(alert(number))
-        after = hub_of(fresh)
-        after.publish([alert(8)])
-        await asyncio.sleep(0)
-        assert first.last_id is not None
-        again = Reader(after.read(FeedPlace.of(first.last_id), 60))
-        await again.until(3)
-        assert again.alerts() == [6, 7, 8]
-
-    asyncio.run(run())
+    memory = FeedMemory()
+    before = hub_of(memory)
+    first = Reader(before.read(None, 60))
+    await first.more()
+    await publish(before, memory, [alert(number) for number in range(1, 6)])
+    await first.more()
+    fresh = FeedMemory()
+    for number in range(1, 9):
+        fresh.add(alert(number))
+    after = hub_of(fresh)
+    after.publish([alert(8)])
+    await asyncio.sleep(0)
+    assert first.last_id is not None
+    again = Reader(after.read(FeedPlace.of(first.last_id), 60))
+    await again.until(3)
+    assert again.alerts() == [6, 7, 8]
 
 
-def test_a_reader_receives_a_gap_for_discarded_events() -> None:
-    async def run() -> None:
-        memory = FeedMemory(MemoryBounds(alerts=3))
-        hub = hub_of(memory)
-        since = FeedPlace()
-        await publish(hub, memory, [alert(number) for number in range(10)])
-        reader = Reader(hub.read(since, 60))
-        await reader.more()
-        assert reader.events == [("gap", {"from": str(since)})]
-        assert reader.last_id is not None and FeedPlace.of(reader.last_id) == hub.place
-        newest = [each.facts.triggering_event.transaction_id for each in memory.kept().alerts]
-        assert newest == [9, 8, 7]
-
-    asyncio.run(run())
+@pytest.mark.anyio
+async def test_a_reader_receives_a_gap_for_discarded_events() -> None:
+    memory = FeedMemory(MemoryBounds(alerts=3))
+    hub = hub_of(memory)
+    since = FeedPlace()
+    await publish(hub, memory, [alert(number) for number in range(10)])
+    reader = Reader(hub.read(since, 60))
+    await reader.more()
+    assert reader.events == [("gap", {"from": str(since)})]
+    assert reader.last_id is not None and FeedPlace.of(reader.last_id) == hub.place
+    newest = [each.facts.triggering_event.transaction_id for each in memory.kept().alerts]
+    assert newest == [9, 8, 7]
 
 
-def test_a_flood_arrives_in_bundles_and_in_full() -> None:
-    async def run() -> None:
-        memory = FeedMemory()
-        hub = hub_of(memory)
-        reader = Reader(hub.read(None, 60))
-        await reader.more()
-        await publish(hub, memory, [alert(number) for number in range(1_000)])
-        await reader.until(1_000)
-        assert reader.alerts() == list(range(1_000))
-        single = [name for name, _ in reader.events if name == "alert"]
-        assert len(single) == 20
-        assert len(reader.events) < 30
-
-    asyncio.run(run())
+@pytest.mark.anyio
+async def test_a_flood_arrives_in_bundles_and_in_full() -> None:
+    memory = FeedMemory()
+    hub = hub_of(memory)
+    reader = Reader(hub.read(None, 60))
+    await reader.more()
+    await publish(hub, memory, [alert(number) for number in range(1_000)])
+    await reader.until(1_000)
+    assert reader.alerts() == list(range(1_000))
+    single = [name for name, _ in reader.events if name == "alert"]
+    assert len(single) == 20
+    assert len(reader.events) < 30
 
 
-def test_a_slow_reader_receives_the_missed_events_when_it_reads_again() -> None:
-    async def run() -> None:
-        memory = FeedMemory()
-        hub = hub_of(memory, HubBounds(frames=2))
-        reader = Reader(hub.read(None, 60))
-        await reader.more()
-        for number in range(10):
-            await publish(hub, memory, [alert(number)])
-        await reader.until(10)
-        assert reader.alerts() == list(range(10))
-
-    asyncio.run(run())
+@pytest.mark.anyio
+async def test_a_slow_reader_receives_the_missed_events_when_it_reads_again() -> None:
+    memory = FeedMemory()
+    hub = hub_of(memory, HubBounds(frames=2))
+    reader = Reader(hub.read(None, 60))
+    await reader.more()
+    for number in range(10):
+        await publish(hub, memory, [alert(number)])
+    await reader.until(10)
+    assert reader.alerts() == list(range(10))
 
 
 class Faulty(ServerSentEvents):
@@ -189,35 +178,31 @@ class Faulty(ServerSentEvents):
         return super().encode(events, place)
 
 
-def test_an_event_that_cannot_be_encoded_is_a_gap_and_delays_no_other() -> None:
-    async def run() -> None:
-        memory = FeedMemory()
-        hub = Hub(asyncio.get_running_loop(), memory, Faulty(memory, unwritable=2), HubBounds(ping_s=0.01))
-        reader = Reader(hub.read(None, 60))
-        await reader.more()
-        await publish(hub, memory, [alert(1), alert(2), alert(3)])
-        await reader.more()
-        assert [name for name, _ in reader.events] == ["alert", "gap", "alert"]
-        assert reader.alerts() == [1, 3]
-        assert await anext(reader.text) == b": ping\n\n", "the reader waits for the next event"
-
-    asyncio.run(run())
+@pytest.mark.anyio
+async def test_an_event_that_cannot_be_encoded_is_a_gap_and_delays_no_other() -> None:
+    memory = FeedMemory()
+    hub = Hub(asyncio.get_running_loop(), memory, Faulty(memory, unwritable=2), HubBounds(ping_s=0.01))
+    reader = Reader(hub.read(None, 60))
+    await reader.more()
+    await publish(hub, memory, [alert(1), alert(2), alert(3)])
+    await reader.more()
+    assert [name for name, _ in reader.events] == ["alert", "gap", "alert"]
+    assert reader.alerts() == [1, 3]
+    assert await anext(reader.text) == b": ping\n\n", "the reader waits for the next event"
 
 
-def test_missed_events_are_encoded_in_pieces_and_outside_the_event_loop() -> None:
-    async def run() -> None:
-        memory = FeedMemory()
-        for number in range(5_000):
-            memory.add(alert(number))
-        writer = Faulty(memory, unwritable=-1)
-        hub = Hub(asyncio.get_running_loop(), memory, writer)
-        hub.publish([alert(4_999)])
-        await asyncio.sleep(0)
-        pieces = [text async for text in _until(hub.read(FeedPlace(), 60), 21)]
-        assert max(map(len, pieces)) < 400_000 and len(pieces) == 21
-        assert all(name.startswith("fraud-control-stream") for name in writer.threads), writer.threads
-
-    asyncio.run(run())
+@pytest.mark.anyio
+async def test_missed_events_are_encoded_in_pieces_and_outside_the_event_loop() -> None:
+    memory = FeedMemory()
+    for number in range(5_000):
+        memory.add(alert(number))
+    writer = Faulty(memory, unwritable=-1)
+    hub = Hub(asyncio.get_running_loop(), memory, writer)
+    hub.publish([alert(4_999)])
+    await asyncio.sleep(0)
+    pieces = [text async for text in _until(hub.read(FeedPlace(), 60), 21)]
+    assert max(map(len, pieces)) < 400_000 and len(pieces) == 21
+    assert all(name.startswith("fraud-control-stream") for name in writer.threads), writer.threads
 
 
 async def _until(text: AsyncIterator[bytes], count: int) -> AsyncIterator[bytes]:
@@ -262,46 +247,40 @@ def test_an_alert_shows_whether_it_was_snoozed_on_arrival() -> None:
     assert b'"snoozed":true' in text.encode([correction], FeedPlace())
 
 
-def test_a_quiet_stream_sends_comments_and_ends_in_time() -> None:
-    async def run() -> None:
-        hub = hub_of(FeedMemory(), HubBounds(ping_s=0.01))
-        texts = [text async for text in hub.read(None, 0.05)]
-        assert b": ping\n\n" in texts
-        assert hub.readers == 0
-
-    asyncio.run(run())
+@pytest.mark.anyio
+async def test_a_quiet_stream_sends_comments_and_ends_in_time() -> None:
+    hub = hub_of(FeedMemory(), HubBounds(ping_s=0.01))
+    texts = [text async for text in hub.read(None, 0.05)]
+    assert b": ping\n\n" in texts
+    assert hub.readers == 0
 
 
-def test_a_user_has_a_limited_number_of_streams_and_a_closed_one_frees_its_seat() -> None:
-    async def run() -> None:
-        hub = hub_of(FeedMemory(), HubBounds(readers=3))
-        seats = [hub.reserve("vic", 2) for _ in range(2)]
-        with pytest.raises(LimitReached, match="2 event streams of yours"):
-            hub.reserve("vic", 2)
-        assert hub.reserve("ann", 2) is not None
-        assert hub.reserve("abe", 2) is None, "the hub is full before the first stream reads"
-        assert seats[0] is not None
-        for _ in range(2):
-            seats[0].release()
-        assert hub.reserve("vic", 2) is not None
-        assert hub.reserve("abe", 2) is None
-
-    asyncio.run(run())
+@pytest.mark.anyio
+async def test_a_user_has_a_limited_number_of_streams_and_a_closed_one_frees_its_seat() -> None:
+    hub = hub_of(FeedMemory(), HubBounds(readers=3))
+    seats = [hub.reserve("vic", 2) for _ in range(2)]
+    with pytest.raises(LimitReached, match="2 event streams of yours"):
+        hub.reserve("vic", 2)
+    assert hub.reserve("ann", 2) is not None
+    assert hub.reserve("abe", 2) is None, "the hub is full before the first stream reads"
+    assert seats[0] is not None
+    for _ in range(2):
+        seats[0].release()
+    assert hub.reserve("vic", 2) is not None
+    assert hub.reserve("abe", 2) is None
 
 
-def test_the_refusal_of_a_stream_is_delayed_because_pages_connect_again_at_once() -> None:
-    async def run() -> float:
-        hub, throttle = hub_of(FeedMemory(), HubBounds(readers=2)), Throttle(delay_s=0.2)
+@pytest.mark.anyio
+async def test_the_refusal_of_a_stream_is_delayed_because_pages_connect_again_at_once() -> None:
+    hub, throttle = hub_of(FeedMemory(), HubBounds(readers=2)), Throttle(delay_s=0.2)
+    await reserve_seat(hub, throttle, "vic", 1)
+    began_s = time.monotonic()
+    with pytest.raises(LimitReached):
         await reserve_seat(hub, throttle, "vic", 1)
-        began_s = time.monotonic()
-        with pytest.raises(LimitReached):
-            await reserve_seat(hub, throttle, "vic", 1)
-        await reserve_seat(hub, throttle, "abe", 1)
-        with pytest.raises(WebError, match="too many readers"):
-            await reserve_seat(hub, throttle, "ann", 1)
-        return time.monotonic() - began_s
-
-    assert asyncio.run(run()) >= 0.4
+    await reserve_seat(hub, throttle, "abe", 1)
+    with pytest.raises(WebError, match="too many readers"):
+        await reserve_seat(hub, throttle, "ann", 1)
+    assert time.monotonic() - began_s >= 0.4
 
 
 def test_text_in_an_alert_cannot_end_its_line() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -40,16 +41,14 @@ class Gate:
                 await asyncio.sleep(0.001)
 
 
-def run(limits: LaneLimits, scenario: Callable[[Lane, Gate], Coroutine[Any, Any, None]]) -> None:
-    async def main() -> None:
-        lane, gate = Lane(LaneName.READS, limits), Gate()
-        try:
-            await scenario(lane, gate)
-        finally:
-            gate.open()
-            lane.close()
-
-    asyncio.run(main())
+@asynccontextmanager
+async def working(limits: LaneLimits) -> AsyncIterator[tuple[Lane, Gate]]:
+    lane, gate = Lane(LaneName.READS, limits), Gate()
+    try:
+        yield lane, gate
+    finally:
+        gate.open()
+        lane.close()
 
 
 async def refused(call: Coroutine[Any, Any, str]) -> int:
@@ -58,8 +57,9 @@ async def refused(call: Coroutine[Any, Any, str]) -> int:
     return error.value.status
 
 
-def test_a_user_above_the_limit_is_refused_at_once_and_others_are_served() -> None:
-    async def scenario(lane: Lane, gate: Gate) -> None:
+@pytest.mark.anyio
+async def test_a_user_above_the_limit_is_refused_at_once_and_others_are_served() -> None:
+    async with working(LaneLimits(threads=3, user_threads=2, user_requests=3, wait_s=LONG_S)) as (lane, gate):
         ours = [asyncio.create_task(lane.run("vic", gate)) for _ in range(3)]
         await gate.reached(2)
         assert await refused(lane.run("vic", gate)) == 429
@@ -69,11 +69,10 @@ def test_a_user_above_the_limit_is_refused_at_once_and_others_are_served() -> No
         assert await asyncio.gather(*ours, theirs) == ["done"] * 4
         assert await lane.run("vic", lambda: "again") == "again"
 
-    run(LaneLimits(threads=3, user_threads=2, user_requests=3, wait_s=LONG_S), scenario)
 
-
-def test_a_request_without_a_thread_waits_without_one_and_then_fails() -> None:
-    async def scenario(lane: Lane, gate: Gate) -> None:
+@pytest.mark.anyio
+async def test_a_request_without_a_thread_waits_without_one_and_then_fails() -> None:
+    async with working(LaneLimits(threads=1, user_threads=1, user_requests=2, wait_s=NOW_S)) as (lane, gate):
         first = asyncio.create_task(lane.run("vic", gate))
         await gate.reached(1)
         assert await refused(lane.run("ann", gate)) == 503
@@ -83,15 +82,12 @@ def test_a_request_without_a_thread_waits_without_one_and_then_fails() -> None:
         assert await first == "done"
         assert await lane.run("ann", gate) == "done"
 
-    run(LaneLimits(threads=1, user_threads=1, user_requests=2, wait_s=NOW_S), scenario)
 
-
-def test_an_error_frees_the_thread() -> None:
-    async def scenario(lane: Lane, gate: Gate) -> None:
+@pytest.mark.anyio
+async def test_an_error_frees_the_thread() -> None:
+    async with working(LaneLimits(threads=1, user_threads=1, user_requests=1, wait_s=NOW_S)) as (lane, gate):
         for _ in range(3):
             with pytest.raises(ZeroDivisionError):
                 await lane.run("vic", lambda: str(1 // 0))
         gate.open()
         assert await lane.run("vic", gate) == "done"
-
-    run(LaneLimits(threads=1, user_threads=1, user_requests=1, wait_s=NOW_S), scenario)
