@@ -29,6 +29,7 @@ from tests.support.nightly.jobs import JobsInTurn, archive_of, run_job
 from tests.support.oracle.day import completed, identity
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.records.output_schemas import validate_outputs
+from tests.support.rules import count_rule
 from tests.support.streams.generated import documents, in_order
 from tests.support.streams.runs import drawn
 from tests.support.waiting import until
@@ -42,10 +43,9 @@ IN_ORDER = len(SEEDS) - 1
 """The stream whose transactions are sorted by event time."""
 
 _FORGET = {"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"}
-_RESTRICTING = {
-    "ruleId": 3, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
-    "aggregateFieldName": "points", "limitOperatorType": "=", "limit": 1, "windowSeconds": 60, "action": "RESTRICT",
-}  # fmt: skip
+_RESTRICTING = count_rule(
+    3, aggregateFieldName="points", limitOperatorType="=", limit=1, windowSeconds=60, action="RESTRICT"
+)
 
 
 def stream(position: int) -> list[dict[str, Any]]:

@@ -21,14 +21,12 @@ from fraud_rules.errors import InputInvalid
 from fraud_rules.model.day import Day
 from tests.support.conformance import load_schema
 from tests.support.nightly.archived import Site
+from tests.support.rules import sum_rule
 
 NULLABLE = load_schema("nullable")
 DAY = Day.parse("2026-11-18")
 PAYMENTS = 4_000
-RULE: dict[str, Any] = {
-    "ruleId": 7, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "MAX",
-    "aggregateFieldName": "paymentAmount", "limitOperatorType": ">", "limit": 20, "windowMinutes": 2_880,
-}  # fmt: skip
+RULE = sum_rule(7, aggregatorFunctionType="MAX", limit=20, windowMinutes=2_880)
 
 
 def amounts() -> list[Decimal]:

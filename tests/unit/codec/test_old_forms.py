@@ -14,19 +14,12 @@ from fraud_rules.errors import RuleRejected
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from tests.support.places import ROOT
+from tests.support.rules import count_rule
 
 DEFAULT = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 SCHEMA = TransactionSchema((*DEFAULT.fields, Field("like", FieldType.LONG)))
 LIMITS = RuleLimits()
-RULE: Mapping[str, Any] = {
-    "ruleId": 1,
-    "ruleState": "ACTIVE",
-    "groupingKeyNames": ["payeeId"],
-    "aggregatorFunctionType": "COUNT",
-    "limitOperatorType": ">",
-    "limit": 10,
-    "windowMinutes": 20,
-}
+RULE = count_rule(limit=10, windowMinutes=20)
 
 
 def reports(*rules: Mapping[str, Any]) -> list[str]:

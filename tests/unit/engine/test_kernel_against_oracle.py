@@ -17,6 +17,7 @@ from fraud_rules.replay.replay import replay
 from fraud_rules.runtime.zones import CALENDAR_END_MS
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
+from tests.support.rules import count_rule
 from tests.support.streams.features import (
     ENTITIES,
     Features,
@@ -77,11 +78,7 @@ def test_engine_answers_every_case(case: Case) -> None:
 
 
 def test_a_calendar_window_does_not_hold_after_the_year_2099() -> None:
-    rule = {
-        "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
-        "limitOperatorType": ">=", "limit": 0,
-    }  # fmt: skip
-    rules = [{**rule, "ruleId": 1, "windowCalendar": "DAY"}, {**rule, "ruleId": 2, "windowSeconds": 9}]
+    rules = [count_rule(1, limit=0, windowCalendar="DAY"), count_rule(2, limit=0, windowSeconds=9)]
     times_ms = [CALENDAR_END_MS - 1, CALENDAR_END_MS]
     steps = [{"at": CALENDAR_END_MS, "rule": each} for each in rules]
     steps += [
@@ -102,15 +99,7 @@ def test_a_boolean_of_a_key_is_true_or_false_and_no_number() -> None:
 
 @pytest.mark.parametrize("engine", [_oracle, _engine])
 def test_a_rule_refused_by_a_recorded_batch_is_never_in_force(engine: Engine) -> None:
-    rule = {
-        "ruleId": 1,
-        "ruleState": "ACTIVE",
-        "groupingKeyNames": ["payeeId"],
-        "aggregatorFunctionType": "COUNT",
-        "limitOperatorType": ">=",
-        "limit": 1,
-        "windowSeconds": 1,
-    }
+    rule = count_rule(limit=1, windowSeconds=1)
     document = {
         "steps": [
             {"at": START_MS, "rule": rule},
@@ -131,11 +120,7 @@ def test_a_rule_refused_by_a_recorded_batch_is_never_in_force(engine: Engine) ->
 @pytest.mark.parametrize("engine", [_oracle, _engine])
 def test_a_row_of_a_warm_up_arrived_before_every_reset(engine: Engine) -> None:
     """Also a row whose event time is after the reset, because its clock was ahead."""
-    rule = {
-        "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregateFieldName": "points",
-        "aggregatorFunctionType": "COUNT_WITH_RESET", "limitOperatorType": ">=", "limit": 2, "windowSeconds": 60,
-    }  # fmt: skip
-
+    rule = count_rule(aggregatorFunctionType="COUNT_WITH_RESET", limit=2, windowSeconds=60)
     steps = [
         paid(1, 0, ahead_ms=5_000), {"at": START_MS + 1, "rule": rule}, paid(2, 10), paid(3, 20),
         {"at": START_MS + 30, "rule": {**rule, "ruleId": 2, "limit": 99, "warmUp": True}},
@@ -150,11 +135,7 @@ def test_a_row_of_a_warm_up_arrived_before_every_reset(engine: Engine) -> None:
 @pytest.mark.parametrize("engine", [_oracle, _engine])
 def test_a_history_does_not_begin_with_a_row_that_an_ended_grouping_dropped(engine: Engine) -> None:
     """The batch of the first two rows does not see that the grouping has ended and begun again before them."""
-    rule = {
-        "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregateFieldName": "points",
-        "aggregatorFunctionType": "COUNT", "limitOperatorType": ">=", "limit": 2, "windowSeconds": 1,
-    }  # fmt: skip
-
+    rule = count_rule(limit=2, windowSeconds=1)
     steps = [
         {"at": START_MS, "rule": rule},
         {"at": START_MS, "rule": {"ruleId": 1, "ruleState": "DELETE"}},

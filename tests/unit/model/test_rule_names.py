@@ -12,16 +12,14 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule_names import in_writing_order
 from fraud_rules.model.ruleset import RuleTimeline
 from tests.support.conformance import load_schema
+from tests.support.rules import count_rule
 
 READER = EntryReader(load_schema("default"), RuleLimits())
 
 
 def rule(rule_id: int, *named: int, state: str = "ACTIVE") -> dict[str, Any]:
     conditions = {"conditions": [{"ruleId": each} for each in named]} if named else {}
-    return {
-        "ruleId": rule_id, "ruleState": state, "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
-        "limitOperatorType": ">=", "limit": 1, "windowMinutes": 1, **conditions,
-    }  # fmt: skip
+    return count_rule(rule_id, ruleState=state, limit=1, windowMinutes=1, **conditions)
 
 
 DELETED = {"ruleId": 1, "ruleState": "DELETE"}

@@ -24,6 +24,7 @@ from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import Replay, alert_members, batch_inputs, decode_exactly, settings_of_recording
 from tests.support import oracle
 from tests.support.conformance import load_schema, same_answer
+from tests.support.rules import sum_rule
 from tests.support.streams.features import Features, with_features
 from tests.support.streams.generated import START_MS, cuts_only, documents
 from tests.support.streams.runs import STREAMS, check_stream, described, stream_seeds
@@ -32,17 +33,7 @@ SCHEMA = load_schema("nullable")
 AT_ONCE = replace(BY_ARRIVAL, grace_ms=-at.FOREVER_MS)
 """The order of a stream without slow partitions and late pins: rows can become parts of sums at once."""
 MINUTE_MS = 60_000
-RULE: dict[str, Any] = {
-    "ruleId": 1,
-    "ruleState": "ACTIVE",
-    "groupingKeyNames": ["payeeId"],
-    "aggregateFieldName": "points",
-    "aggregatorFunctionType": "SUM",
-    "limitOperatorType": ">=",
-    "limit": 0,
-    "windowMinutes": 600,
-    "resolutionSeconds": 600,
-}
+RULE = sum_rule(aggregateFieldName="points", limitOperatorType=">=", limit=0, windowMinutes=600, resolutionSeconds=600)
 
 
 class _FreshViews:

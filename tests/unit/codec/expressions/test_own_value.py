@@ -14,6 +14,7 @@ from fraud_rules.model.expressions.expression import Digits
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import AggregateCondition, Rule
 from tests.support.conformance import load_schema
+from tests.support.rules import sum_rule
 
 SCHEMA = load_schema("third_edition")
 LIMITS = RuleLimits()
@@ -21,10 +22,7 @@ CONDITION = {"aggregatorFunctionType": "COUNT", "limitOperatorType": ">=", "wind
 
 
 def read(own_limit: str, **members: Any) -> AggregateCondition:
-    rule = {
-        "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "SUM",
-        "aggregateFieldName": "paymentAmount", "limitOperatorType": ">", "limit": 1, "windowMinutes": 5, **members,
-    }  # fmt: skip
+    rule = sum_rule(**{"limit": 1, "windowMinutes": 5, **members})
     plain = {name: value for name, value in rule.items() if value is not None}
     document = {**plain, "conditions": [{**CONDITION, "limit": own_limit}]}
     change = parse_rule_record(json.dumps(document).encode(), SCHEMA, LIMITS)

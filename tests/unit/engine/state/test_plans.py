@@ -26,6 +26,7 @@ from fraud_rules.model.transaction import Column, TransactionBatch
 from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import replay
 from tests.support.conformance import load_schema, same_answer
+from tests.support.rules import sum_rule
 from tests.support.streams.generated import changing_documents
 from tests.support.streams.runs import STREAMS, drawn, stream_seeds
 
@@ -35,10 +36,7 @@ PAYEE = ("payeeId",)
 
 
 def entry(version: int, rule_id: int, **members: Any) -> LogEntry:
-    record = {
-        "ruleId": rule_id + 1, "ruleState": "ACTIVE", "groupingKeyNames": list(PAYEE), "aggregatorFunctionType": "SUM",
-        "aggregateFieldName": "points", "limitOperatorType": ">", "limit": 10**9, "windowSeconds": 60, **members,
-    }  # fmt: skip
+    record = sum_rule(rule_id + 1, **{"aggregateFieldName": "points", "limit": 10**9, "windowSeconds": 60, **members})
     found = read_entry(version, version, json.dumps(record).encode(), SCHEMA, SETTINGS.limits)
     assert found.change, found.reasons
     return found

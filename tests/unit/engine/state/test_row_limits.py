@@ -23,6 +23,7 @@ from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.transaction import Column
 from fraud_rules.model.window import Window
 from tests.support.conformance import load_schema
+from tests.support.rules import count_rule
 
 SCHEMA = load_schema("nullable")
 COMPARED = [
@@ -42,10 +43,8 @@ SCALES = {
 
 
 def planned(limit: str, operator: str, function: str, field: str) -> GroupingPlan:
-    members: dict[str, Any] = {
-        "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": function,
-        "aggregateFieldName": field, "limitOperatorType": operator, "limit": limit, "windowSeconds": 60,
-    }  # fmt: skip
+    own = {"aggregatorFunctionType": function, "aggregateFieldName": field, "limitOperatorType": operator}
+    members = count_rule(limit=limit, windowSeconds=60, **own)
     rule = parse_rule_record(json.dumps(members).encode(), SCHEMA, RuleLimits())
     assert isinstance(rule, Rule)
     timeline = RuleTimeline([LogEntry.accepted(0, 0, rule)])

@@ -25,6 +25,7 @@ from fraud_rules.engine.statelog import MemoryStateLog, StateVersion, is_content
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
+from tests.support.rules import count_rule
 from tests.support.streams.packed import SCHEMA, SETTINGS, START_MS, blobs, comparable, run, timeline
 
 SMALL_BYTES = 20_000
@@ -38,10 +39,7 @@ def head_of(log: MemoryStateLog) -> Head:
 
 def long_rules(**members: Any) -> RuleTimeline:
     """A rule with a window of ten days."""
-    record = {
-        "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
-        "limitOperatorType": ">", "limit": 1_000_000, "windowSeconds": 864_000, **members,
-    }  # fmt: skip
+    record = count_rule(**{"limit": 1_000_000, "windowSeconds": 864_000, **members})
     entry = read_entry(0, 1, json.dumps(record).encode(), SCHEMA, SETTINGS.limits)
     assert entry.change is not None, entry.reasons
     return RuleTimeline([entry])

@@ -80,14 +80,6 @@ def test_floats_near_half_a_metre_do_not_decide(a: Point, whole_m: int, north: b
     assert found.tolist() == [whole_m, whole_m + 1]
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "expected"),
-    [((0, 0), (0, 0), 0), ((0, 0), (0, 180_000_000), 20_015_114), ((90_000_000, 5), (-90_000_000, 7), 20_015_114)],
-)
-def test_points_that_are_equal_or_opposite(a: Point, b: Point, expected: int) -> None:
-    assert metres(a, b) == expected
-
-
 def test_close_to_half_a_metre_more_digits_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     """With another tolerance, each row is decided with more digits. They agree with the floats."""
     rng = np.random.default_rng(7)
