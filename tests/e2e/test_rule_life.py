@@ -212,17 +212,6 @@ def test_the_rules_work_with_the_keyboard_alone(running: World, people: People) 
     expect(page.get_by_role("heading", level=1)).to_contain_text("Keyboard two and a half")
 
 
-def test_names_are_completed_from_the_schema(people: People) -> None:
-    page = people.open("ann", "/rules/new")
-    text = page.get_by_label("Rule text")
-    text.click()
-    page.keyboard.press("Control+End")
-    page.keyboard.type("unique: [benef")
-    # A completion list that has just opened ignores Enter for a moment, which prevents accidental selections.
-    page.get_by_role("option", name=re.compile("beneficiaryId")).click()
-    expect(text).to_contain_text("beneficiaryId")
-
-
 def test_every_page_is_accessible(fired: int, running: World, people: People, project: Project) -> None:
     """At one width and in one theme; test_accessibility.py covers all widths and themes."""
     page = people.page("admin")
