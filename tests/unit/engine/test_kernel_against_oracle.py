@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.replay.replay import replay
-from fraud_rules.runtime.zones import CALENDAR_END_MS
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
 from tests.support.rules import count_rule
@@ -75,20 +74,6 @@ def _assert_same(document: dict[str, Any], one: Engine, other: Engine) -> None:
 def test_engine_answers_every_case(case: Case) -> None:
     answer = replay(case.document, load_schema(case.schema), SETTINGS)
     assert not differences(case.expect, answer), case.shows
-
-
-def test_a_calendar_window_does_not_hold_after_the_year_2099() -> None:
-    rules = [count_rule(1, limit=0, windowCalendar="DAY"), count_rule(2, limit=0, windowSeconds=9)]
-    times_ms = [CALENDAR_END_MS - 1, CALENDAR_END_MS]
-    steps = [{"at": CALENDAR_END_MS, "rule": each} for each in rules]
-    steps += [
-        {"at": CALENDAR_END_MS, "tx": {"transactionId": number, "eventTime": time_ms, "payeeId": 1}}
-        for number, time_ms in enumerate(times_ms)
-    ]
-    alerts = _engine({"steps": steps})["alerts"]
-    assert [(each["transactionId"], each["ruleId"], each["windowCount"]) for each in alerts] == [
-        (0, 1, 1), (0, 2, 1), (1, 2, 2),
-    ]  # fmt: skip
 
 
 def test_a_boolean_of_a_key_is_true_or_false_and_no_number() -> None:

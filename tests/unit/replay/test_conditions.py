@@ -9,6 +9,7 @@ import pytest
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.replay.replay import replay
+from fraud_rules.runtime.zones import CALENDAR_END_MS
 from tests.support import oracle
 from tests.support.conformance import load_schema, same_answer
 from tests.support.streams.generated import START_MS
@@ -42,12 +43,16 @@ def stream(rules: Sequence[dict[str, Any]], amounts: Sequence[str | None], gap_m
     return {"steps": steps}
 
 
-def alerts_of(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The alerts, which are those of the oracle."""
+def answer_of(document: dict[str, Any]) -> dict[str, list[Any]]:
+    """The answer, which is that of the oracle."""
     answer = replay(document, SCHEMA, SETTINGS)
     assert answer["rejected"] == []
     assert same_answer(oracle.evaluate(document, SCHEMA), answer) == []
-    return answer["alerts"]
+    return answer
+
+
+def alerts_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return answer_of(document)["alerts"]
 
 
 @pytest.mark.parametrize(("require", "alerting"), [(None, [3]), ("any", [2, 3]), ("none", []), (1, [2, 3]), (2, [3])])
@@ -122,3 +127,38 @@ def test_an_alert_has_the_aggregates_of_the_rules_that_it_names(own: dict[str, A
     naming = rule(ruleId=9, groupingKeyNames=["paymentAmount"], limit=1, conditions=[{"ruleId": 2}, {"ruleId": 3}])
     amounts = ["-7.25", "99999999999.99", None, "0.01", "0.01"]
     assert alerts_of(stream([*signals, {**naming, "require": "any"}], amounts))
+
+
+def test_numbers_come_as_texts_and_nulls_are_absent() -> None:
+    condition = {**COUNTED, "limit": 1, "ruleId": None, "windowMinutes": None}
+    naming = only(ruleId=2, conditions=[{"ruleId": "1"}, condition], require="2", unique=[]) | {"limit": None}
+    assert [each["ruleId"] for each in alerts_of(stream([rule(limit=1), naming], ["5"]))] == [1, 2]
+
+
+def test_previous_in_the_limit_of_a_condition_is_that_of_the_rule() -> None:
+    condition = {**COUNTED, "limit": "coalesce(previous(paymentAmount), 0)"}
+    (alert,) = alerts_of(stream([rule(limit=1, conditions=[condition])], ["5"]))
+    assert alert["previous"] is None
+    assert alert["conditions"][0]["limit"] == "0"
+
+
+@pytest.mark.parametrize(("named", "naming", "found"), [("SIGNAL", "ACTIVE", [2]), ("SHADOW", "SIGNAL", [])])
+def test_a_signal_is_in_no_decision(named: str, naming: str, found: list[int]) -> None:
+    rules = [rule(limit=1, ruleState=named), only(ruleId=2, ruleState=naming, conditions=[{"ruleId": 1}])]
+    decisions = answer_of(stream(rules, ["5"]))["decisions"]
+    assert [each["ruleId"] for decision in decisions for each in decision["alerts"]] == found
+
+
+def test_a_calendar_window_does_not_hold_after_the_year_2099() -> None:
+    calendar = {**COUNTED, "limit": 0, "windowSeconds": None, "windowCalendar": "DAY"}
+    rules = [
+        rule(**calendar), rule(ruleId=2, limit=0), only(ruleId=3, conditions=[calendar], require="none"),
+    ]  # fmt: skip
+    steps: list[dict[str, Any]] = [{"at": CALENDAR_END_MS, "rule": each} for each in rules]
+    for number, event_ms in enumerate((CALENDAR_END_MS - 1, CALENDAR_END_MS)):
+        tx = {"transactionId": number, "eventTime": event_ms, "payeeId": 1}
+        steps.append({"at": CALENDAR_END_MS, "tx": tx})
+    alerts = alerts_of({"steps": steps})
+    found = [(each["transactionId"], each["ruleId"], each["windowCount"]) for each in alerts]
+    assert found == [(0, 1, 1), (0, 2, 1), (1, 2, 2), (1, 3, 0)]
+    assert alerts[-1]["conditions"] == [{"value": None, "count": 0, "windowStart": None, "holds": False}]
