@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from tests.support import oracle
 from tests.support.conformance import load_schema, same_answer
 from tests.support.oracle.day import completed
-from tests.support.streams.features import Features, with_features
+from tests.support.streams.features import ALL, Features, with_features
 from tests.support.streams.generated import cuts_only, documents, warmed_documents
 from tests.support.streams.runs import check_stream, drawn, stream_seeds
 
 NULLABLE = load_schema("nullable")
 SEEDS = range(40)
-ALL = Features(*[True] * len(Features._fields))
 
 Alert = dict[str, Any]
 
