@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,10 +17,12 @@ from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import Replay, batch_inputs, settings_of_recording
 from fraud_rules.replay.warm_up import histories_of
 from tests.support.conformance import load_schema
+from tests.support.streams.features import ENTITIES, with_any_features
 from tests.support.streams.generated import warmed_documents
 from tests.support.streams.runs import drawn
 
 _NULLABLE = load_schema("nullable")
+_ACCOUNTS = replace(_NULLABLE, entities=ENTITIES)
 
 
 def outputs(result: Any) -> list[tuple[Any, ...]]:
@@ -51,7 +54,9 @@ class WarmedStream:
 
     @classmethod
     def generated(cls, seed: int, folder: Path) -> Self:
-        """The stream of a seed, with any difficulty."""
+        """The stream of a seed, with any difficulty. Every second stream has all members of rules."""
+        if seed % 2:
+            return cls(drawn(seed, with_any_features(warmed_documents())), folder, _ACCOUNTS)
         return cls(drawn(seed, warmed_documents()), folder)
 
     def histories(self, cut: Any) -> list[Mapping[int, WarmHistory]]:
@@ -69,7 +74,7 @@ class WarmedStream:
 
     def _prepare(self, cut: Any, history: WarmHistory) -> WarmHistory:
         grouping = cut.timeline.latest.groupings.get(history.fields)
-        if grouping is None:
+        if grouping is None or grouping.long_rules:
             return history
         self._prepared += 1
         folder = self.folder / f"prepared-{self._prepared}"
