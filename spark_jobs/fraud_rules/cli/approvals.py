@@ -32,7 +32,7 @@ def list_approvals(url: Url = None, as_json: AsJson = False) -> None:
 
 
 def print_approvals(approvals: Sequence[Mapping[str, Any]]) -> None:
-    """Print requests as a table, then each rule in words. A server of an older version does not send these words."""
+    """Print requests as a table, then each rule in words."""
     columns = ("request", "action", "state", "of", "by", "since", "reason")
     rows = (
         (each["id"], each["action"], each["target"], _subject(each), each["requestedBy"],
@@ -41,7 +41,7 @@ def print_approvals(approvals: Sequence[Mapping[str, Any]]) -> None:
     )  # fmt: skip
     print_table(columns, rows, "no change waits for approval")
     for each in approvals:
-        if each.get("says"):
+        if each["says"]:
             print(printable(f"request {each['id']}, {_subject(each)}: {each['says']}"))
 
 
@@ -86,4 +86,5 @@ def _decide(approval_id: int, word: str, url: str | None, comment: str, *, as_js
 
 
 def _subject(approval: Mapping[str, Any]) -> str:
-    return f"list {approval['listName']}" if approval["ruleId"] is None else f"rule {approval['ruleId']}"
+    names = {"rule": approval["ruleId"], "list": approval["listName"], "map": approval["mapName"]}
+    return next(f"{kind} {name}" for kind, name in names.items() if name is not None)

@@ -10,8 +10,8 @@ from fraud_rules.cli.alerts import print_alerts
 from fraud_rules.cli.approvals import print_approvals
 
 APPROVAL: dict[str, Any] = {
-    "id": 7, "action": "state", "target": "ACTIVE", "ruleId": 1, "listName": None, "requestedBy": "ann",
-    "requestedAt": 1_700_000_000_000, "comment": "go",
+    "id": 7, "action": "state", "target": "ACTIVE", "ruleId": 1, "listName": None, "mapName": None,
+    "requestedBy": "ann", "requestedAt": 1_700_000_000_000, "comment": "go",
     "says": "Alert when one payer has more than 3 payments within 10 minutes. Only payments where amount > 5 count.",
 }  # fmt: skip
 
@@ -19,6 +19,11 @@ APPROVAL: dict[str, Any] = {
 def test_a_request_shows_its_rule_in_words_with_the_filter(capsys: pytest.CaptureFixture[str]) -> None:
     print_approvals([APPROVAL])
     assert APPROVAL["says"] in capsys.readouterr().out
+
+
+def test_a_request_about_a_map_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    print_approvals([{**APPROVAL, "ruleId": None, "mapName": "limits", "says": ""}])
+    assert "map limits" in capsys.readouterr().out
 
 
 def test_the_value_of_an_alert_has_grouped_digits(capsys: pytest.CaptureFixture[str]) -> None:
