@@ -65,7 +65,7 @@ def test_generate_sends_the_requested_records(topics: OwnTopics) -> None:
 
 def event_time_ms(value: bytes | None) -> int | None:
     """The event time of a generated payment, None for a faulty one."""
-    found = re.fullmatch(rb'\{"transactionId":\d+,"eventTime":(\d+),[^\[]*"paymentType":"\w+"\}', value or b"")
+    found = re.fullmatch(rb'\{"transactionId":\d+,"eventTime":(\d+),[^\[]*"longitude":-?[\d.]+\}', value or b"")
     return None if found is None else int(found[1])
 
 
