@@ -311,6 +311,18 @@ class MappingsExhausted(FraudError):
     exit_code = 68
 
 
+class ProofInvalid(FraudError):
+    """A proof of an alert is damaged, or says what its records do not give. The message names what differs."""
+
+    exit_code = 74
+
+
+class NotProvable(FraudError):
+    """An alert cannot be proved: the topics and the archive lack what it was computed from."""
+
+    exit_code = 75
+
+
 class ReevaluationFailed(FraudError):
     """An unknown error ended the evaluation of a day. No result was published."""
 

@@ -31,6 +31,7 @@ from fraud_rules.cli.display.exit_codes import exit_codes
 from fraud_rules.cli.display.usage_errors import CommandGroup
 from fraud_rules.cli.kafka import acls, broker, topics
 from fraud_rules.cli.options import command_group
+from fraud_rules.cli.proofs import commands as proofs
 from fraud_rules.errors import FraudError
 
 __all__ = ["app", "main"]
@@ -71,6 +72,8 @@ for _name, _group in _groups.items():
 app.command()(init.init)
 app.command()(status.status)
 app.command()(tokens.login)
+app.command()(proofs.prove)
+app.command()(proofs.verify)
 app.command()(whatif.whatif)
 
 

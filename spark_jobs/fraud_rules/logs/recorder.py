@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError, Reason
@@ -12,6 +13,7 @@ from fraud_rules.logs.batch_history import WrittenBatch, batches_of, read_histor
 from fraud_rules.logs.detector_status import rejected_versions
 from fraud_rules.logs.rule_status import RuleOperation, read_operations
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.replay.need import HistoryNeed
 from fraud_rules.replay.recording import (
     RecordedBatch,
     RecordedRule,
@@ -21,7 +23,7 @@ from fraud_rules.replay.recording import (
     Recording,
 )
 
-__all__ = ["record_run"]
+__all__ = ["RunPart", "record_part", "record_run"]
 
 
 def record_run(kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema) -> Recording:
@@ -30,14 +32,60 @@ def record_run(kafka: KafkaConnection, settings: DetectorSettings, schema: Trans
 
     Raises BrokerUnavailable, and FraudError if there is no batch or Kafka does not hold all of the input anymore.
     """
-    topics = settings.topics
     history = read_history(kafka, settings)
     _require(history.lost)
     batches = list(batches_of(history, kafka, settings))
-    transactions: list[RecordedTransaction] = []
-    with TopicReader(kafka, topics.transactions) as reader:
+    ranges = {partition: (history.starts.get(partition, 0), end) for partition, end in history.ends.items()}
+    transactions = _transactions(kafka, settings, schema, ranges)
+    return _recording(kafka, settings, batches, transactions)
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """A part of a run. `from_ms` is the append time from which on it has all transactions, None if it begins with the
+    first batch. `missing` names what Kafka does not hold anymore."""
+
+    recording: Recording
+    from_ms: int | None
+    missing: Sequence[str]
+
+
+def record_part(
+    kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema, from_ms: int, last_ms: int
+) -> RunPart:
+    """Record the input of the detector from an append time on, up to the batches that have read the transactions that
+    were appended at `last_ms`.
+
+    Raises BrokerUnavailable, and FraudError if there is no batch or Kafka does not hold the whole rule log anymore.
+    """
+    history = read_history(kafka, settings, need=HistoryNeed(from_ms, marks=False))
+    topic = settings.topics.transactions
+    ranges: dict[int, tuple[int, int]] = {}
+    is_whole = history.known_from_ms is None and not history.lost
+    with TopicReader(kafka, topic) as reader:
         for partition, end in sorted(history.ends.items()):
-            transactions += [
+            first, until = reader.offset_at(from_ms, partition), reader.offset_at(last_ms + 1, partition)
+            start = history.starts.get(partition, 0)
+            chosen = max(start, end if first is None else first)
+            is_whole = is_whole and chosen <= max(start, reader.ends(partition)[0])
+            ranges[partition] = chosen, max(chosen, end if until is None else min(end, until))
+    batches: list[WrittenBatch] = []
+    for batch in batches_of(history, kafka, settings):
+        batches.append(batch)
+        if all(batch.ends_of(topic).get(partition, 0) >= until for partition, (_, until) in ranges.items()):
+            break
+    transactions = _transactions(kafka, settings, schema, ranges)
+    recording = _recording(kafka, settings, batches, transactions)
+    return RunPart(recording, None if is_whole else from_ms, history.lost)
+
+
+def _transactions(
+    kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema, ranges: Mapping[int, tuple[int, int]]
+) -> list[RecordedTransaction]:
+    found: list[RecordedTransaction] = []
+    with TopicReader(kafka, settings.topics.transactions) as reader:
+        for partition, bounds in sorted(ranges.items()):
+            found += [
                 RecordedTransaction(
                     append_ms_of(message, producer_times=settings.producer_times),
                     partition,
@@ -46,8 +94,19 @@ def record_run(kafka: KafkaConnection, settings: DetectorSettings, schema: Trans
                     key_of(message) if schema.reads_keys else None,
                     headers_of(message) if schema.reads_headers else (),
                 )
-                for message in reader.read_ranges({partition: (history.starts.get(partition, 0), end)})
+                for message in reader.read_ranges({partition: bounds})
             ]
+    return found
+
+
+def _recording(
+    kafka: KafkaConnection,
+    settings: DetectorSettings,
+    batches: Sequence[WrittenBatch],
+    transactions: list[RecordedTransaction],
+) -> Recording:
+    """The recording of these batches, with the rule log that the last one has read."""
+    topics = settings.topics
     with TopicReader(kafka, topics.rules) as reader:
         first = reader.ends()[0]
         _require([f"{topics.rules}-0 from 0 to {first}"] if first else [])

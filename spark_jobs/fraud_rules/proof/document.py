@@ -1,0 +1,240 @@
+"""The file of a proof: a zip of JSON, with a digest of its bytes as its comment. docs/proof.md describes it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from fraud_rules.errors import ProofInvalid
+from fraud_rules.proof.plain.rows import Boundary
+
+__all__ = [
+    "KeyGroupBounds", "Proof", "ProvedAuditRow", "ProvedBatch", "ProvedPayment", "ProvedRule", "Seal", "Statement",
+    "checksum", "read_file", "seal_of", "text_of", "write_file",
+]  # fmt: skip
+
+FORMAT: Final = 1
+_CLOCK: Final = (1980, 1, 1, 0, 0, 0)
+_MOST_BYTES: Final = 256 * 1024 * 1024
+
+
+class Bytes(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The bytes of a record: as text if they are UTF-8, else in base64. None for a tombstone."""
+
+    text: str | None = None
+    base64: str | None = None
+
+    @classmethod
+    def of(cls, value: bytes | None) -> Bytes:
+        """The document of these bytes."""
+        if value is None:
+            return cls()
+        try:
+            return cls(text=value.decode())
+        except UnicodeDecodeError:
+            return cls(base64=base64.b64encode(value).decode())
+
+    @property
+    def value(self) -> bytes | None:
+        """The bytes."""
+        if self.base64 is not None:
+            return base64.b64decode(self.base64, validate=True)
+        return None if self.text is None else self.text.encode()
+
+
+class ProvedPayment(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A record of the payments' topic. `crc32` is that of its value. `batch` is the number of its batch in `batches`,
+    and `retained_from` the retention bound of the key group right before the payment."""
+
+    partition: int
+    offset: int
+    append_ms: int
+    batch: int
+    retained_from: int
+    crc32: int
+    value: Bytes
+    key: Bytes | None = None
+    headers: list[tuple[str, Bytes]] = []
+
+
+class ProvedBatch(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A batch: the end of the rule log that it saw, and the payments' offsets where it starts and ends."""
+
+    number: int
+    rules_end: int
+    starts: dict[str, int]
+    ends: dict[str, int]
+    time_zones: str = ""
+
+
+class ProvedRule(msgspec.Struct, frozen=True, rename="camel"):
+    """A record of the rule log. `time_ms` is its rule time: the largest append time up to it."""
+
+    offset: int
+    append_ms: int
+    time_ms: int
+    value: Bytes
+
+
+class KeyGroupBounds(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The key group of the payment and its bounds right before the payment. `history_start` is None if the proof's
+    maker could not read the beginning of the history."""
+
+    key_group: int
+    key_groups: int
+    watermark: int
+    retained_from: int
+    history_start: int | None = None
+
+
+class Statement(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What the proof says beside its records.
+
+    `partition` and `offset` are the place of the payment, `role` is that of its row in a grouping by an entity.
+    `incarnation` is the record that added the rule. `settings` bound the payments that are readable. `missing` names
+    what the proof's maker could not read. `is_warm`: a warm-up has added payments from before the grouping to its
+    history.
+    """
+
+    format: int
+    product: str
+    made_at: int
+    topic: str
+    partition: int
+    offset: int
+    rule_id: int
+    rule_version: int
+    incarnation: int
+    batch: int
+    bounds: KeyGroupBounds
+    settings: dict[str, int]
+    boundaries: list[Boundary]
+    earlier_alerts: list[msgspec.Raw] = []
+    missing: list[str] = []
+    role: str | None = None
+    is_warm: bool = False
+
+
+class ProvedAuditRow(msgspec.Struct, frozen=True, rename="camel"):
+    """A row of the audit log of the control plane, with the texts that its hash covers."""
+
+    seq: int
+    at_ms: int
+    who: str
+    action: str
+    subject: str
+    rule_id: int | None
+    before: str
+    after: str
+    previous_hash: str
+    hash: str
+    program: str | None = None
+    list_name: str | None = None
+    map_name: str | None = None
+
+
+class Proof(msgspec.Struct, frozen=True):
+    """A proof: its parts are the files of the zip."""
+
+    statement: Statement
+    alert: bytes
+    schema: str
+    payments: Sequence[ProvedPayment]
+    rules: Sequence[ProvedRule]
+    batches: Sequence[ProvedBatch]
+    audit: Sequence[ProvedAuditRow] = ()
+
+
+class Seal(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The comment of the zip: the SHA-256 of all bytes before it, in hex, and an Ed25519 signature of that text."""
+
+    sha256: str
+    public_key: str = ""
+    signature: str = ""
+
+
+_PARTS: Final[Mapping[str, Any]] = {
+    "statement.json": Statement,
+    "payments.json": list[ProvedPayment],
+    "rules.json": list[ProvedRule],
+    "batches.json": list[ProvedBatch],
+    "audit.json": list[ProvedAuditRow],
+}
+_TEXTS: Final = ("alert.json", "schema.yaml")
+_DAMAGE: Final = (ValueError, KeyError, RuntimeError, NotImplementedError, OSError, EOFError, OverflowError)
+"""What the standard library raises for a zip with changed bytes, beside errors of its own."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+def checksum(value: bytes | None) -> int:
+    """The CRC-32 of a record's value."""
+    return zlib.crc32(value or b"")
+
+
+def text_of(proof: Proof) -> Mapping[str, bytes]:
+    """The files of a proof by name."""
+    parts = {name: getattr(proof, name.partition(".")[0]) for name in _PARTS}
+    encoded = {name: msgspec.json.format(_encode(part), indent=1) + b"\n" for name, part in parts.items()}
+    return {
+        "statement.json": encoded.pop("statement.json"),
+        "alert.json": proof.alert,
+        "schema.yaml": proof.schema.encode(),
+        **encoded,
+    }
+
+
+def write_file(proof: Proof, sign: Any = None) -> bytes:
+    """The bytes of the file. `sign` makes the public key and the signature of a digest, both in hex."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in text_of(proof).items():
+            archive.writestr(zipfile.ZipInfo(name, _CLOCK), text, zipfile.ZIP_DEFLATED)
+    head = content.getvalue()[:-2]  # without the length of the comment
+    digest = hashlib.sha256(head).hexdigest()
+    seal = Seal(digest) if sign is None else Seal(digest, *sign(digest))
+    comment = _encode(seal)
+    return head + len(comment).to_bytes(2, "little") + comment
+
+
+def seal_of(content: bytes) -> tuple[Seal, str]:
+    """The seal of a file, and the digest of the bytes before it. Raises ProofInvalid."""
+    at = content.rfind(b'{"sha256":"')
+    try:
+        seal = msgspec.json.decode(content[at:], type=Seal)
+    except msgspec.MsgspecError as error:
+        raise ProofInvalid(f"the end of the file is no digest: {error}") from error
+    if at < 2 or content[at - 2 : at] != len(content[at:]).to_bytes(2, "little") or _encode(seal) != content[at:]:
+        raise ProofInvalid("the end of the file is no digest")
+    return seal, hashlib.sha256(content[: at - 2]).hexdigest()
+
+
+def read_file(content: bytes) -> Proof:
+    """Read the parts of a file. Raises ProofInvalid, which names the part that is damaged."""
+    name = "the zip"
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            infos = {each.filename: each for each in archive.infolist()}
+            if (
+                sorted(infos) != sorted((*_PARTS, *_TEXTS))
+                or sum(each.file_size for each in infos.values()) > _MOST_BYTES
+            ):
+                raise ProofInvalid(f"the file has other parts than a proof: {', '.join(sorted(infos))}")
+            texts = {}
+            for name in infos:
+                texts[name] = archive.read(name)
+        parts = {}
+        for name, kind in _PARTS.items():
+            parts[name.partition(".")[0]] = msgspec.json.decode(texts[name], type=kind)
+        name = "schema.yaml"
+        return Proof(**parts, alert=texts["alert.json"], schema=texts["schema.yaml"].decode())
+    except (*_DAMAGE, zipfile.BadZipFile, zlib.error, msgspec.MsgspecError, struct.error) as error:
+        raise ProofInvalid(f"{name} is damaged: {error}") from error

@@ -1,0 +1,200 @@
+"""Checks a proof: its digest, signature, records and audit, and the alert, which the plain evaluator recomputes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
+
+from fraud_rules.errors import ProofInvalid
+from fraud_rules.proof.document import Proof, Seal, checksum, read_file, seal_of
+from fraud_rules.proof.plain.judging import judge, text_of
+from fraud_rules.proof.reading import PaymentScene, cooling_alerts, read_scene
+from fraud_rules.proof.signature import check_signature
+
+__all__ = ["ProofVerdict", "check_file", "check_proof"]
+
+_NAMESPACE: Final = uuid.UUID("6f0c9a52-2f5e-5b0c-9a53-8f6f7c1d2e40")
+_PREVIOUS: Final = re.compile(r"previous\s*\(\s*(\w+)\s*\)", re.IGNORECASE)
+_STATED: Final = ("suppressed", "detectionTime")
+"""Members of an alert that no proof determines: they need all earlier alerts, and the detector's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProofVerdict:
+    """What a check found: what was checked, what was not recomputed and why, and each difference by name."""
+
+    scene: PaymentScene
+    checked: Sequence[str]
+    stated: Sequence[str]
+    differences: Sequence[str]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences
+
+
+def check_file(content: bytes, trusted: str | None = None) -> tuple[Proof, Seal, ProofVerdict]:
+    """Check a file: its digest, its signature, which must be that of the `trusted` public key (in hex) if there is one,
+    and the proof. Raises ProofInvalid, which names the part that is damaged."""
+    seal, digest = seal_of(content)
+    if digest != seal.sha256:
+        read_file(content)  # names the part, if it cannot be read
+        raise ProofInvalid(
+            f"the digest of the file is {digest}, but its end says {seal.sha256}: {_changed_part(content)}"
+        )
+    check_signature(seal, trusted)
+    proof = read_file(content)
+    return proof, seal, check_proof(proof)
+
+
+def _changed_part(content: bytes) -> str:
+    """What is known about a change of a file whose parts can be read."""
+    return "a byte outside of its parts, in the structure of the zip, was changed"
+
+
+def check_proof(proof: Proof) -> ProofVerdict:
+    """Check the parts of a proof against each other. Raises ProofInvalid for records that cannot be read."""
+    differences = [f"payment {each.partition}-{each.offset}: its bytes have another CRC-32"
+                   for each in proof.payments if checksum(each.value.value) != each.crc32]  # fmt: skip
+    differences += list(_audit_faults(proof))
+    if differences:
+        raise ProofInvalid("; ".join(differences[:5]))
+    scene = read_scene(proof)
+    checked = ["payments", "rules", "audit"] if proof.audit else ["payments", "rules"]
+    differences += list(_record_faults(proof, scene))
+    stated = [*scene.stated, *_STATED]
+    if scene.is_recomputable:
+        computed, unknown = _recomputed(scene)
+        stated += unknown
+        differences += list(_compared(computed, scene.alert, stated))
+        checked.append("alert")
+    return ProofVerdict(scene, checked, stated, differences)
+
+
+def _recomputed(scene: PaymentScene) -> tuple[dict[str, Any], list[str]]:
+    """The members of the alert that the records determine, and the names of those that they do not."""
+    fault, _, alert = judge(scene.rule, scene.plain)
+    if fault:
+        return {"violatedRule": f"{fault} does not hold"}, []
+    e, key = scene.plain.rows[-1], dict(zip(scene.grouping, scene.plain.key, strict=True))
+    history_ms, first_ms, previous = scene.history_start_ms, alert.pop("firstMs"), alert.pop("previous")
+    texts = [
+        scene.rule.get("when"),
+        scene.rule.get("limit"),
+        *(c.get("limit") for c in scene.rule.get("conditions", ())),
+    ]
+    names = {scene.plain.fields[name].name for text in texts for name in _PREVIOUS.findall(str(text))}
+    if names:
+        shown = {name: _shown(previous[name]) for name in ("transactionId", *names)} if previous is not None else None
+        alert["previous"] = shown
+    for kind, versions in (("lists", scene.list_versions), ("maps", scene.map_versions)):
+        if versions:
+            alert[kind] = versions
+    role = {} if scene.role is None else {"role": scene.role}
+    alert |= {
+        **role,
+        "ruleId": scene.rule["ruleId"],
+        "ruleVersion": scene.version,
+        "shadow": scene.rule["ruleState"] == "SHADOW",
+        "violatedRule": scene.rule,
+        "key": key,
+        "triggeringEvent": {name: e[name] for name in scene.fields if e[name] is not None},
+        "windowEnd": e["eventTime"],
+        "eventTime": e["eventTime"],
+        "ingestionTime": scene.append_ms,
+        "alertId": _alert_id(scene.rule["ruleId"], scene.version, key, e["transactionId"], scene.role),
+    }
+    unknown = ["windowComplete"]
+    if history_ms is not None:
+        complete = first_ms is None or first_ms >= history_ms
+        if not (complete and scene.plain.named):  # the outcome of a named rule may be incomplete
+            alert["windowComplete"], unknown = complete, []
+    return alert, unknown
+
+
+def _shown(value: Any) -> Any:
+    return text_of(value) if isinstance(value, Decimal) else value
+
+
+def _compared(computed: Mapping[str, Any], alert: Mapping[str, Any], stated: Sequence[str]) -> Iterator[str]:
+    """The members that differ between the recomputed alert and the one that was written."""
+    for name in sorted({*computed, *alert} - {*stated}):
+        mine, theirs = _plain(computed.get(name)), _plain(alert.get(name))
+        if mine != theirs:
+            yield f"alert, {name}: the records give {_brief(mine)}, the alert says {_brief(theirs)}"
+
+
+def _plain(value: Any) -> Any:
+    """A value with numbers of one type, so that 1.0 and 1 are equal."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return Fraction(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else value
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value, default=text_of)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def _alert_id(rule_id: int, version: int, key: Mapping[str, Any], transaction_id: Any, role: str | None) -> str:
+    name = _json([rule_id, version, sorted(key.items()), transaction_id, *(() if role is None else (role,))])
+    return str(
+        uuid.UUID(bytes=hashlib.sha1(_NAMESPACE.bytes + name.encode(), usedforsecurity=False).digest()[:16], version=5)
+    )
+
+
+def _json(value: Any) -> str:
+    """Compact JSON, with decimals as numbers with all their digits."""
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_json, value))}]"
+    return str(value) if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
+
+
+def _record_faults(proof: Proof, scene: PaymentScene) -> Iterator[str]:
+    """What the records say against the rule that was in force, the batches and the bounds."""
+    statement = proof.statement
+    batches = {each.number: each for each in proof.batches}
+    for payment in proof.payments:
+        batch, at = batches.get(payment.batch), str(payment.partition)
+        if batch is None or not batch.starts.get(at, 0) <= payment.offset < batch.ends.get(at, 0):
+            yield f"payment {payment.partition}-{payment.offset}: batch {payment.batch} has not read it"
+    if scene.remark:
+        yield f"payment {statement.partition}-{statement.offset}: {scene.remark}, so no rule is evaluated for it"
+    if scene.plain.rows[-1]["eventTime"] < statement.bounds.watermark:
+        yield "bounds, watermark: the payment is late, so no rule is evaluated for it"
+    if scene.rule["ruleState"] not in ("ACTIVE", "SHADOW"):
+        yield f"rules, {scene.version}: the rule is {scene.rule['ruleState']}, so it writes no alert"
+    yield from _cooldown_faults(scene)
+
+
+def _cooldown_faults(scene: PaymentScene) -> Iterator[str]:
+    for alert in cooling_alerts(scene):
+        yield f"earlier alerts: {alert['alertId']} began a cool-down that lasts beyond the payment"
+
+
+def _audit_faults(proof: Proof) -> Iterator[str]:
+    """The rows of the audit whose hash is not that of their texts, or that do not continue the row before."""
+    known: dict[int, str] = {}
+    for row in proof.audit:
+        members: dict[str, Any] = {
+            "seq": row.seq, "atMs": row.at_ms, "who": row.who, "action": row.action, "subject": row.subject,
+            "ruleId": row.rule_id, "before": row.before, "after": row.after, "previousHash": row.previous_hash,
+        }  # fmt: skip
+        more = {"program": row.program, "listName": row.list_name, "mapName": row.map_name}
+        members |= {name: value for name, value in more.items() if value is not None}
+        text = json.dumps(members, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        if hashlib.sha256(text.encode()).hexdigest() != row.hash:
+            yield f"audit, row {row.seq}: its hash is not that of its texts"
+        if known.get(row.seq - 1, row.previous_hash) != row.previous_hash:
+            yield f"audit, row {row.seq}: it does not continue row {row.seq - 1}"
+        known[row.seq] = row.hash
