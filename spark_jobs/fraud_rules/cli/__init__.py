@@ -74,6 +74,7 @@ app.command()(status.status)
 app.command()(tokens.login)
 app.command()(proofs.prove)
 app.command()(proofs.verify)
+app.command()(proofs.why)
 app.command()(whatif.whatif)
 
 

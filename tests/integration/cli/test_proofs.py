@@ -59,3 +59,13 @@ def test_an_alert_of_the_topics_is_proved(topics: OwnTopics, tmp_path: Path) -> 
     assert fraud("verify", str(file)).exit_code == 74
     missing = fraud("prove", "nothing", env=topics.environment)
     assert (missing.exit_code, "no alert nothing" in missing.err) == (75, True)
+
+
+def test_the_topics_say_why_a_payment_has_no_alert(topics: OwnTopics) -> None:
+    evaluated(topics, 6)
+    answered = fraud("why", "1", "--rule", "1", env=topics.environment)
+    assert answered.exit_code == 0, answered.err
+    assert "does not meet the limit: value 1 of 1 payments, limit 3" in answered.out
+    assert "writes an alert" in fraud("why", "5", env=topics.environment).out
+    assert "was not in force" in fraud("why", "5", "--rule", "9", env=topics.environment).out
+    assert fraud("why", "17", env=topics.environment).exit_code == 75

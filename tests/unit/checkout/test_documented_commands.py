@@ -94,6 +94,7 @@ RUNS = (
     Run(r"fraud (rules|lists|maps) (save|set|add|remove|delete|move)( .*)?", codes=(2, 3)),  # without a control plane
     Run(r"fraud rules restore .*", codes=(2, 3)),  # the archive is the reader's
     Run(r"fraud (alerts list( --corrections)?|quarantine .*)"),
+    Run(r"fraud (prove|verify|why)( .*)?", codes=(2, 3, 75)),  # the alert, the file and the key are the reader's
     Run(r"fraud streams load( .*)?", codes=(0, 2)),
     Run(r"fraud status", codes=(0, 1)),
     Run(r"fraud detector heartbeat.*", codes=(0, 1)),

@@ -60,6 +60,11 @@ class PaymentLog:
         """The record at a place."""
         return self._records[partition, offset]
 
+    def position_of(self, partition: int, offset: int) -> int:
+        """The position of the payment at a place."""
+        found = (self.decoded.partition == partition) & (self.decoded.offset == offset)
+        return int(np.flatnonzero(found)[0])
+
     def numbers_by_place(self) -> dict[tuple[int, int], int]:
         """The number of the batch of each payment, by partition and offset."""
         cells = zip(self.decoded.partition.tolist(), self.decoded.offset.tolist(), self.numbers.tolist(), strict=True)

@@ -1,27 +1,32 @@
-"""Proves an alert from the topics: finds it, its payment's batch, and the records that its windows can count."""
+"""Proves an alert, or answers why there is none, from the topics: finds the records that its windows can count."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
 
+from fraud_rules.batch.proof.answers import PaymentAnswer, answers_of, rules_in_force
 from fraud_rules.batch.proof.builder import PaymentLog, build_proof, first_read_ms, is_of_key
-from fraud_rules.codec.rules.codec import parse_rule_document
+from fraud_rules.codec.rules.codec import parse_rule_document, read_entry
+from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.needle import Needle
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.errors import NotProvable, RuleRejected
+from fraud_rules.errors import InputInvalid, NotProvable, RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.logs.recorder import record_part
+from fraud_rules.logs.transactions import raw_transactions
 from fraud_rules.model.limits import UNBOUNDED
 from fraud_rules.model.rule import Rule
-from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.proof.document import Proof
 from fraud_rules.replay.replay import settings_of_recording
 
-__all__ = ["prove_from_topics"]
+__all__ = ["answers_from_topics", "prove_from_topics"]
 
 _FIRST_SPAN: Final = 4_096
 _MOST_SPAN: Final = 262_144
@@ -39,6 +44,80 @@ def prove_from_topics(
     log = PaymentLog(part.recording, schema, settings_of_recording(part.recording, settings))
     earlier = list(_earlier_alerts(alert, kafka, settings, since_ms))
     return build_proof(record, log, made_at_ms, earlier_alerts=earlier, missing=part.missing, from_ms=part.from_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPayment:
+    """The record of a payment in its topic."""
+
+    partition: int
+    offset: int
+    append_ms: int
+    event_ms: int
+
+
+def answers_from_topics(
+    transaction_id: str,
+    rule_id: int | None,
+    kafka: KafkaConnection,
+    settings: DetectorSettings,
+    schema: TransactionSchema,
+    since_ms: int,
+) -> list[PaymentAnswer]:
+    """Why a payment that was appended at `since_ms` or later has no alert, for a rule or for all rules in force.
+
+    Raises NotProvable if the topic lacks the payment, and BrokerUnavailable.
+    """
+    payment = _find_payment(transaction_id, kafka, settings, schema, since_ms)
+    from_ms = _reach_ms(payment.event_ms, kafka, settings, schema) - settings.future_tolerance_ms
+    part = record_part(kafka, settings, schema, from_ms, payment.append_ms)
+    log = PaymentLog(part.recording, schema, settings_of_recording(part.recording, settings))
+    position = log.position_of(payment.partition, payment.offset)
+    found: list[PaymentAnswer] = []
+    for each in rules_in_force(log, position) if rule_id is None else [rule_id]:
+        alerts = [alert for alert in _alerts_since(kafka, settings, from_ms) if _decode(alert)["ruleId"] == each]
+        found += answers_of(log, position, each, alerts, part.from_ms)
+    return found
+
+
+def _find_payment(
+    transaction_id: str, kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema, since_ms: int
+) -> FoundPayment:
+    """The first delivery of a payment. Raises NotProvable, also for a record that went to quarantine."""
+    declared = schema.field(ID_FIELD)
+    is_number = declared is not None and declared.numeric
+    if is_number and not transaction_id.lstrip("-").isdecimal():
+        raise InputInvalid(f"{transaction_id[:40]!r} is no id of a payment: it must be a whole number")
+    value = int(transaction_id) if is_number else transaction_id
+    needle = Needle.of(schema, ID_FIELD, value)
+    reasons: list[str] = []
+    with TopicReader(kafka, settings.topics.transactions) as reader:
+        for partition in reader.partitions():
+            start, end = reader.offset_at(since_ms, partition), reader.ends(partition)[1]
+            chosen = reader.read_ranges({partition: (end if start is None else start, end)})
+            for message in chosen:
+                if needle.is_in(message.key(), message.value()):
+                    result = decode_transactions(
+                        raw_transactions([message], schema, settings), schema, settings.record_limits
+                    )
+                    reasons += [f"{each.reason}: {each.detail}" for each in result.rejects]
+                    for row in result.batch.rows(range(len(result.batch)), schema):
+                        if row[ID_FIELD] == value:
+                            event_ms = int(str(row[TIME_FIELD]))
+                            at_ms = int(result.batch.append_ms[0])
+                            return FoundPayment(partition, message.offset() or 0, at_ms, event_ms)
+    quarantined = f"; a record with it is unreadable: {reasons[0]}" if reasons else ""
+    raise NotProvable(f"{settings.topics.transactions} has no payment {transaction_id} in this time{quarantined}")
+
+
+def _reach_ms(event_ms: int, kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema) -> int:
+    """The oldest event time that a rule of the log reads for a payment."""
+    with TopicReader(kafka, settings.topics.rules) as reader:
+        entries = [
+            read_entry(each.offset, each.append_ms, each.value, schema, settings.limits).change
+            for each in reader.read(*reader.ends())
+        ]
+    return min((first_read_ms(each, event_ms) for each in entries if isinstance(each, Rule)), default=event_ms)
 
 
 def _find_alert(alert_id: str, kafka: KafkaConnection, settings: DetectorSettings) -> bytes:
@@ -80,10 +159,17 @@ def _earlier_alerts(
     COUNT_WITH_RESET in its windows, and its cool-down."""
     cooldown_ms = int(alert["violatedRule"].get("cooldownSeconds", 0)) * 1_000
     from_ms = min(since_ms, alert["eventTime"] - cooldown_ms - settings.future_tolerance_ms)
+    for each in _alerts_since(kafka, settings, from_ms):
+        if is_of_key(_decode(each), alert["ruleId"], alert["key"]):
+            yield each
+
+
+def _alerts_since(kafka: KafkaConnection, settings: DetectorSettings, from_ms: int) -> Iterator[bytes]:
+    """The live and shadow alerts that were written at a time or later."""
     for topic in (settings.topics.alerts, settings.topics.shadow_alerts):
         with TopicReader(kafka, topic) as reader:
             for partition in reader.partitions():
                 start, end = reader.offset_at(from_ms, partition), reader.ends(partition)[1]
                 for record in [] if start is None else reader.read(start, end, partition):
-                    if record.value is not None and is_of_key(_decode(record.value), alert["ruleId"], alert["key"]):
+                    if record.value is not None:
                         yield record.value

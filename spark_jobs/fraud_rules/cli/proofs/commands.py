@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from fraud_rules.cli.configured import load_context
-from fraud_rules.cli.options import Kafka
+from fraud_rules.cli.options import Kafka, time_ms_of
 from fraud_rules.errors import InputInvalid, ProofInvalid
 
-__all__ = ["prove", "verify"]
+__all__ = ["prove", "verify", "why"]
 
 SigningKey = Annotated[
     Path | None,
@@ -99,3 +99,45 @@ def verify(
     if not verdict.holds:
         raise ProofInvalid("; ".join(verdict.differences))
     print("the proof holds")
+
+
+def why(
+    kafka: Kafka,
+    transaction_id: Annotated[str, typer.Argument(help="Id of the payment.", show_default=False)],
+    rule: Annotated[
+        int | None, typer.Option("--rule", min=1, help="Only this rule.", show_default="all rules in force")
+    ] = None,
+    since: Annotated[
+        str, typer.Option("--since", help="Earliest arrival: 30m, 24h, 7d ago, or for example 2026-11-20T12:00 (UTC).")
+    ] = "24h",
+    rows: Annotated[int, typer.Option("--rows", min=1, help="With --rule: number of payments to print.")] = 50,
+) -> None:
+    """Say why a payment has no alert: for each rule, the first check that it did not pass, and the value then.
+
+    The rules are those in force when the payment arrived. With --rule, the command also prints the payments and the
+    arithmetic. The exit code is 75 if the topic lacks the payment.
+
+    \b
+    Examples:
+      fraud why 4711
+      fraud why 4711 --rule 3 --since 7d
+    """
+    from fraud_rules.batch.proof.topics import answers_from_topics
+    from fraud_rules.kafka.reachable import require_broker
+    from fraud_rules.proof.printing import arithmetic_lines, rule_lines
+
+    require_broker(kafka)
+    context = load_context()
+    answers = answers_from_topics(transaction_id, rule, kafka, context.settings, context.schema, time_ms_of(since))
+    for each in answers:
+        version = "" if each.version is None else f", version {each.version}"
+        role = "" if each.role is None else f", role {each.role}"
+        said = "; ".join([each.outcome.value, *([each.detail] if each.detail else [])])
+        counted = "" if each.count is None else f": value {each.value} of {each.count} payments"
+        limit = "" if each.limit is None else f", limit {each.limit}"
+        print(f"rule {each.rule_id}{version}{role}: {said}{counted}{limit}")
+        if rule is not None and each.scene is not None:
+            for line in [*rule_lines(each.scene), *arithmetic_lines(each.scene, rows)]:
+                print(f"  {line}")
+    if not answers:
+        print("no rule was in force when the payment arrived")
