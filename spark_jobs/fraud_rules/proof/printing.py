@@ -54,10 +54,10 @@ def arithmetic_lines(scene: PaymentScene, most_rows: int) -> Iterator[str]:
     rows = list(enumerate(scene.rows))
     if len(rows) > most_rows:
         yield f"  ({len(rows) - most_rows} earlier payments are not shown: --rows {len(rows)})"
-    for i, (row, remark) in rows[-most_rows:]:
+    for i, (place, row, remark) in rows[-most_rows:]:
         said = "yes" if i in counted else f"no: {remark or 'outside the window or the filter'}"
         value = "" if name is None else _cell(row.values[name])
-        yield f"{i:>14}  {utc_text(row.values[TIME_FIELD])}  {_cell(row.values[ID_FIELD]):>20}  {value:>20}  {said}"
+        yield f"{place:>14}  {utc_text(row.values[TIME_FIELD])}  {_cell(row.values[ID_FIELD]):>20}  {value:>20}  {said}"
     if own is not None:
         limit = "" if own.limit is None else f", limit {text_of(own.limit)}"
         yield f"{len(own.rows)} payments from {utc_text(alert['windowStart'])} on: {alert['triggeringValue']}{limit}"

@@ -43,7 +43,8 @@ _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 class PaymentScene:
     """The payment of a proof: the rule as its record says it, the plain scene, and what is only stated.
 
-    `rows` are all rows of the key in order of arrival, each with the remark why the payment cannot count it.
+    `rows` are all rows of the key in order of arrival, each with its partition and offset as text, and the remark why
+    the payment cannot count it.
     """
 
     alert: Mapping[str, Any]
@@ -54,7 +55,7 @@ class PaymentScene:
     role: str | None
     append_ms: int
     plain: Scene
-    rows: Sequence[tuple[PlacedRow, str]]
+    rows: Sequence[tuple[str, PlacedRow, str]]
     remark: str
     list_versions: Mapping[str, int]
     map_versions: Mapping[str, int]
@@ -120,7 +121,7 @@ def read_scene(proof: Proof, named: Mapping[int, Mapping[str, Any]] | None = Non
             },
             named=named,
         ),
-        rows=list(zip(placed, said, strict=True)),
+        rows=[(f"{row.place[0]}-{row.place[1]}", row.placed, said[i]) for i, row in enumerate(rows[: last + 1])],
         remark=said[-1],
         list_versions={name: lists[name][0] for name in sorted(rule.lists) if name in lists},
         map_versions={name: maps[name][0] for name in sorted(rule.maps) if name in maps},

@@ -45,10 +45,8 @@ def check_signature(seal: Seal, trusted: str | None) -> None:
     """Check that the key in the seal, which must be the trusted one if there is one, signed the digest. Raises
     ProofInvalid."""
     if trusted is not None and seal.public_key != trusted:
-        signer = f"by the key {fingerprint(seal.public_key)}" if seal.public_key else "at all"
-        raise ProofInvalid(
-            f"the file is not signed with the key {fingerprint(trusted)}, but {signer}".replace("but at", "or not at")
-        )
+        signer = f"with the key {fingerprint(seal.public_key)}" if seal.public_key else "with no key"
+        raise ProofInvalid(f"the file must be signed with the key {fingerprint(trusted)}, but is signed {signer}")
     if not seal.public_key:
         return
     try:

@@ -11,15 +11,19 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from hypothesis.strategies import SearchStrategy
 
-from fraud_rules.errors import ProofInvalid
+from fraud_rules.errors import ConfigError, ProofInvalid
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.proof.document import Bytes, Proof, checksum, read_file, write_file
+from fraud_rules.proof.signature import read_public_key, signer_of
 from fraud_rules.proof.verification import check_file
 from tests.support.conformance import load_cases_of, load_schema
 from tests.support.places import CASES, ROOT
@@ -80,9 +84,9 @@ def a_proof() -> Proof:
     return last
 
 
-def test_a_file_with_one_changed_byte_is_rejected_and_the_message_names_the_place() -> None:
-    content = write_file(a_proof(), lambda digest: ("00" * 32, "00" * 64))
-    content = write_file(a_proof())
+def test_a_file_with_one_changed_byte_is_rejected_and_the_message_names_the_place(tmp_path: Path) -> None:
+    content = write_file(a_proof(), signer_of(a_key(tmp_path)))
+    check_file(content)
     chance = random.Random(STREAMS)
     for _ in range(max(STREAMS // 2, 1)):
         at = chance.randrange(len(content))
@@ -92,8 +96,38 @@ def test_a_file_with_one_changed_byte_is_rejected_and_the_message_names_the_plac
             check_file(bytes(changed))
         assert any(
             name in str(rejected.value)
-            for name in (".json", ".yaml", "the end of the file", "the structure of the zip", "the zip", "parts")
+            for name in (
+                ".json",
+                ".yaml",
+                "the end of the file",
+                "the structure of the zip",
+                "the zip",
+                "parts",
+                "sign",
+            )
         ), rejected.value
+
+
+def a_key(folder: Path, name: str = "key.pem") -> Path:
+    """A new private key, and beside it the public one."""
+    key, path = Ed25519PrivateKey.generate(), folder / name
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    path.with_suffix(".pub").write_bytes(public)
+    return path
+
+
+def test_only_the_signature_of_the_required_key_is_accepted(tmp_path: Path) -> None:
+    own, other = a_key(tmp_path), a_key(tmp_path, "other.pem")
+    content = write_file(a_proof(), signer_of(own))
+    trusted, foreign = (read_public_key(each.with_suffix(".pub")) for each in (own, other))
+    assert check_file(content, trusted)[2].holds
+    with pytest.raises(ProofInvalid, match="must be signed with the key"):
+        check_file(content, foreign)
+    with pytest.raises(ProofInvalid, match="signed with no key"):
+        check_file(write_file(a_proof()), trusted)
+    with pytest.raises(ConfigError):
+        signer_of(own.with_suffix(".pub"))
 
 
 @pytest.mark.parametrize(
