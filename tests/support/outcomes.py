@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.evaluation import _Evaluator, _Visit, retention_of
@@ -14,7 +15,8 @@ from tests.support.oracle.rules.rollout import is_in_rollout
 from tests.support.oracle.stream import ROLE, Document, Row, batches, parse
 
 
-class ExpectedAnswer(NamedTuple):
+@dataclass(frozen=True)
+class ExpectedAnswer:
     """The outcome of a rule for a row of a payment, by the name of a member of `PaymentOutcome`."""
 
     partition: int

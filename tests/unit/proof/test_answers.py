@@ -18,7 +18,7 @@ from tests.support.outcomes import ExpectedAnswer, expected_answers
 from tests.support.proofs import written_alerts
 from tests.support.streams.features import ENTITIES, Features, with_features
 from tests.support.streams.generated import documents
-from tests.support.streams.runs import SHRINKS, STREAMS, described, drawn, stream_seeds
+from tests.support.streams.runs import STREAMS, described, drawn, stream_seeds
 
 NULLABLE = load_schema("nullable")
 THIRD_EDITION = Features(
@@ -54,13 +54,11 @@ def check(stream_seed: int, strategy: SearchStrategy[Any], schema: TransactionSc
     assert not found, described(found, document)
 
 
-@SHRINKS
 @stream_seeds(STREAMS // 20)
 def test_answers_about_two_editions_are_those_of_the_oracle(stream_seed: int) -> None:
     check(stream_seed, documents(), NULLABLE)
 
 
-@SHRINKS
 @stream_seeds(STREAMS // 20)
 def test_answers_about_the_third_edition_are_those_of_the_oracle(stream_seed: int) -> None:
     check(stream_seed, with_features(documents(), THIRD_EDITION), replace(NULLABLE, entities=ENTITIES))

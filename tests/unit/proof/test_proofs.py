@@ -30,7 +30,7 @@ from tests.support.places import CASES, ROOT
 from tests.support.proofs import proofs_of
 from tests.support.streams.features import ENTITIES, Features, with_features
 from tests.support.streams.generated import documents
-from tests.support.streams.runs import SHRINKS, STREAMS, described, drawn, stream_seeds
+from tests.support.streams.runs import STREAMS, described, drawn, stream_seeds
 
 NULLABLE = load_schema("nullable")
 THIRD_EDITION = Features(
@@ -53,13 +53,11 @@ def differences_of(proof: Proof) -> list[str]:
         return [str(invalid)]
 
 
-@SHRINKS
 @stream_seeds(STREAMS // 5)
 def test_alerts_of_two_editions_are_proved(stream_seed: int) -> None:
     check_all(stream_seed, documents(), NULLABLE)
 
 
-@SHRINKS
 @stream_seeds(STREAMS // 5)
 def test_alerts_of_the_third_edition_are_proved(stream_seed: int) -> None:
     check_all(stream_seed, with_features(documents(), THIRD_EDITION), replace(NULLABLE, entities=ENTITIES))
