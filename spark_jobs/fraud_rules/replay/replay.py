@@ -98,7 +98,8 @@ class Replay:
             for key_group, log in enumerate(self._logs)
         ]
         self._batches = 0
-        self._marks: Sequence[MarkUpdate] = ()
+        self.marks: Sequence[MarkUpdate] = ()
+        """The marks that the last batch's conclusions have changed. With `images`, they are the whole state."""
 
     def evaluate(
         self,
@@ -118,12 +119,12 @@ class Replay:
                 self._batches,
                 detection_ms,
                 [histories[key_group] for histories in warm if key_group in histories],
-                self._marks,
+                self.marks,
             )
             for key_group, engine in enumerate(self._engines)
         ]
         self._batches += 1
-        concluded, self._marks = conclude(outputs, timeline)
+        concluded, self.marks = conclude(outputs, timeline)
         nulls = decoded.batch.take(np.flatnonzero(null_keys(decoded.batch, timeline, self._schema)))
         nulls = in_arrival_order(nulls)
         ids = [nulls.row(i, self._schema)[ID_FIELD] for i in range(len(nulls))]

@@ -11,6 +11,7 @@ from typing import Any
 from fraud_rules.configuration.project import Project
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.warm_up import WarmHistory
+from fraud_rules.model.output import MarkUpdate
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.replay import Replay
 from tests.support.recovery.rule_members import schema_with_account
@@ -27,6 +28,7 @@ class Interrupted:
         self._stream, self._random = stream, random
         self._hosts = [HeapViews(), HeapViews()]
         self._images: Mapping[int, bytes] = {}
+        self._marks: Sequence[MarkUpdate] = ()
 
     def evaluate(self, cut: Any, histories: Sequence[Mapping[int, WarmHistory]]) -> list[tuple[Any, ...]]:
         host = self._random.randrange(2)
@@ -36,15 +38,17 @@ class Interrupted:
             host = self._random.randrange(2)
         elif draw < 0.2:
             self._hosts[host] = HeapViews()
-        result, self._images = self._attempt(host, cut, histories)
+        result, self._images, self._marks = self._attempt(host, cut, histories)
         return result
 
     def _attempt(
         self, host: int, cut: Any, histories: Sequence[Mapping[int, WarmHistory]]
-    ) -> tuple[list[tuple[Any, ...]], Mapping[int, bytes]]:
+    ) -> tuple[list[tuple[Any, ...]], Mapping[int, bytes], Sequence[MarkUpdate]]:
         replay = Replay(self._stream.schema, self._stream.settings, self._hosts[host])
         replay.restore(self._images)
-        return outputs(replay.evaluate(cut.records, cut.timeline, 0, histories)), replay.images()
+        replay.marks = self._marks
+        found = outputs(replay.evaluate(cut.records, cut.timeline, 0, histories))
+        return found, replay.images(), replay.marks
 
 
 @stream_seeds(STREAMS // 40)
