@@ -30,6 +30,7 @@ __all__ = ["answers_from_topics", "prove_from_topics"]
 
 _FIRST_SPAN: Final = 4_096
 _MOST_SPAN: Final = 262_144
+_NO_AUDIT: Final = "the audit log of the control plane, which no topic has"
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 
 
@@ -43,7 +44,8 @@ def prove_from_topics(
     part = record_part(kafka, settings, schema, since_ms, alert["ingestionTime"])
     log = PaymentLog(part.recording, schema, settings_of_recording(part.recording, settings))
     earlier = list(_earlier_alerts(alert, kafka, settings, since_ms))
-    return build_proof(record, log, made_at_ms, earlier_alerts=earlier, missing=part.missing, from_ms=part.from_ms)
+    missing = [*part.missing, _NO_AUDIT]
+    return build_proof(record, log, made_at_ms, earlier_alerts=earlier, missing=missing, from_ms=part.from_ms)
 
 
 @dataclass(frozen=True, slots=True)
