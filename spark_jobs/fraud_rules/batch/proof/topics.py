@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -96,17 +97,17 @@ def _find_payment(
     with TopicReader(kafka, settings.topics.transactions) as reader:
         for partition in reader.partitions():
             start, end = reader.offset_at(since_ms, partition), reader.ends(partition)[1]
-            chosen = reader.read_ranges({partition: (end if start is None else start, end)})
-            for message in chosen:
-                if needle.is_in(message.key(), message.value()):
-                    result = decode_transactions(
-                        raw_transactions([message], schema, settings), schema, settings.record_limits
-                    )
+            span = {partition: (end if start is None else start, end)}
+            with closing(reader.read_ranges(span)) as messages:
+                for message in messages:
+                    if not needle.is_in(message.key(), message.value()):
+                        continue
+                    raw = raw_transactions([message], schema, settings)
+                    result = decode_transactions(raw, schema, settings.record_limits)
                     reasons += [f"{each.reason}: {each.detail}" for each in result.rejects]
                     for row in result.batch.rows(range(len(result.batch)), schema):
                         if row[ID_FIELD] == value:
-                            event_ms = int(str(row[TIME_FIELD]))
-                            at_ms = int(result.batch.append_ms[0])
+                            event_ms, at_ms = int(str(row[TIME_FIELD])), int(result.batch.append_ms[0])
                             return FoundPayment(partition, message.offset() or 0, at_ms, event_ms)
     quarantined = f"; a record with it is unreadable: {reasons[0]}" if reasons else ""
     raise NotProvable(f"{settings.topics.transactions} has no payment {transaction_id} in this time{quarantined}")
