@@ -11,8 +11,13 @@ import time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from fraud_rules.model.day import DAY_MS
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fraud_rules.model.schema import TransactionSchema
+    from fraud_rules.model.transaction import TransactionBatch
 
 __all__ = ["compile_kernel", "load_kernel", "main"]
 
@@ -26,6 +31,7 @@ _RULE: Final = {
     "limit": 1,
     "windowMinutes": 1,
 }
+_LONG_RULE: Final = {**_RULE, "aggregatorFunctionType": "MAX", "windowMinutes": 2_880, "resolutionSeconds": 3_600}
 _PREVIOUS_RULE: Final = {**_RULE, "ruleId": 2, "when": "amount > previous(amount)"}
 
 
@@ -101,6 +107,30 @@ def _change_state() -> None:
     state.append(row(2), np.array([2]), (marks,))
     state.marks_after_history()
     RuleMeter()
+    _fold(row)
+
+
+def _fold(row: Callable[[int], TransactionBatch]) -> None:
+    """Fold a row into a sum by step, read the sum, and load it."""
+    import msgspec
+    import numpy as np
+
+    from fraud_rules.codec.rules.codec import read_entry
+    from fraud_rules.engine.state.arrays import HeapArrays
+    from fraud_rules.engine.state.grouping_state import GroupingState
+    from fraud_rules.engine.window.layout import FOREVER_MS
+    from fraud_rules.model.limits import RuleLimits
+    from fraud_rules.model.ruleset import RuleTimeline
+
+    rules = RuleTimeline([read_entry(0, 1, msgspec.json.encode(_LONG_RULE), _schema(), RuleLimits())])
+    state = GroupingState.create(_schema(), ("account",), HeapArrays())
+    plan = state.plan([rules.latest.groupings["account",]])
+    for day in (1, 3):
+        state.accept(row(day * DAY_MS), np.zeros(1, dtype=np.int64), plan, 0, explain=False)
+    state.settle(FOREVER_MS)
+    rows, numbers, sums = state.rows(), state.arrival_numbers(), state.sums()
+    assert len(sums) == 1, "the older row is a sum"
+    state.load(rows, numbers, (state.marks(),), plan.measures, sums)
 
 
 def _count() -> None:

@@ -28,9 +28,9 @@ if sys.argv[1:]:
     for case in load_cases():
         replay(case.document, load_schema(case.schema), DetectorSettings())
 functions = {
-    f"{module.name}.{name}": getattr(value, "stats", None)
-    for module in pkgutil.iter_modules(window.__path__)
-    for name, value in vars(importlib.import_module(f"fraud_rules.engine.window.{module.name}")).items()
+    f"{module.name.rpartition('.')[2]}.{name}": getattr(value, "stats", None)
+    for module in pkgutil.walk_packages(window.__path__, "fraud_rules.engine.window.")
+    for name, value in vars(importlib.import_module(module.name)).items()
 }
 print(json.dumps([name for name, stats in functions.items() if stats is not None and stats.cache_misses]))
 """
@@ -42,9 +42,9 @@ from fraud_rules.replay import kernel_cache
 
 getattr(kernel_cache, sys.argv[1])()
 print(json.dumps([
-    f"{module.name}.{name}"
-    for module in pkgutil.iter_modules(window.__path__)
-    for name, value in vars(importlib.import_module(f"fraud_rules.engine.window.{module.name}")).items()
+    f"{module.name.rpartition('.')[2]}.{name}"
+    for module in pkgutil.walk_packages(window.__path__, "fraud_rules.engine.window.")
+    for name, value in vars(importlib.import_module(module.name)).items()
     if getattr(value, "signatures", None)
 ]))
 """
@@ -59,7 +59,7 @@ def compiled(function: str) -> set[str]:
 def called_by_the_state(project: Project) -> set[str]:
     """The window functions that the code of the state calls."""
     folder = project.root / "spark_jobs" / "fraud_rules" / "engine" / "state"
-    call = re.compile(r"\b((?:displaced|hash_tables|key_rows|resets)\.[a-z]\w*)\(")
+    call = re.compile(r"\b((?:displaced|hash_tables|key_rows|resets|search|step_sums)\.[a-z]\w*)\(")
     names = {name for source in folder.glob("*.py") for name in call.findall(source.read_text())}
     return names - {"displaced.merge", "displaced.provide"}  # methods of `DisplacedRows`
 
@@ -95,7 +95,7 @@ def test_no_batch_compiles_a_function_of_the_state(project: Project) -> None:
 
 @pytest.mark.usefixtures("filled")
 def test_a_worker_loads_the_functions_of_a_restore_and_a_warm_up_before_its_first_batch() -> None:
-    restore = {"hash_tables.load_marks", "key_rows.insert_all", "resets.recount_revived", "compiler.cycles_now"}
+    restore = {"hash_tables.load_marks", "key_rows.insert_all", "resets.recount_revived", "instructions.cycles_now"}
     assert {*restore, "resets.extend_resets", "resets.recount_revived_in"} <= compiled("load_kernel")
 
 
