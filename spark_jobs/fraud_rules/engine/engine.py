@@ -21,6 +21,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.alert import AlertBuilder, condition_documents, limit_text, previous_payment
 from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.fanout import in_arrival_order
+from fraud_rules.engine.long_rules import long_rules, measures_of, with_series
 from fraud_rules.engine.lookups import collection_versions, lookup_columns
 from fraud_rules.engine.named_outcomes import named_outcomes
 from fraud_rules.engine.rule_matches import matches_of_rows, matches_of_versions
@@ -38,7 +39,7 @@ from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.engine.task_rows import RowRange, rows_of_blobs
 from fraud_rules.engine.warm_up import HistoryMerge, WarmHistory
 from fraud_rules.engine.window import layout as at
-from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, compile_plan
+from fraud_rules.engine.window.plan import GroupingPlan
 from fraud_rules.model.expressions.expression import Columns, Expression
 from fraud_rules.model.output import (
     AlertRecord,
@@ -147,7 +148,7 @@ class KeyGroupEngine:
                 self.progress,
                 longest_cooldown_ms,
                 self.key_group,
-                partial(_measures_of, timeline, self.schema),
+                partial(measures_of, timeline, self.schema),
             )
             evaluation = _BatchEvaluation(self, timeline, journal, detection_ms)
             evaluation.set_marks(marks)
@@ -158,7 +159,7 @@ class KeyGroupEngine:
             evaluation.remove_superseded()
             evaluation.end_series()
             since_ms = journal.head.newest_append_ms - self.row_order.grace_ms
-            journal.commit(timeline.incarnations_kept(since_ms), partial(_long_rules, timeline), since_ms)
+            journal.commit(timeline.incarnations_kept(since_ms), partial(long_rules, timeline), since_ms)
             return evaluation.output()
 
 
@@ -259,7 +260,7 @@ class _BatchEvaluation:
         """
         head = self._head_for(groupings[0])
         state = self._journal.open(head)
-        plan = state.plan(_with_long_rules(groupings, self._timeline))
+        plan = state.plan(with_series(groupings, self._timeline, state.series))
         state.prepare(plan)
         self._align_series(head)
         state.settle(self._journal.head.newest_append_ms - self._engine.row_order.grace_ms)
@@ -396,7 +397,7 @@ class _BatchEvaluation:
         for head in self._journal.head.states:
             state = self._journal.open(head)
             if state.measures.series:
-                in_force = {each.series for each in _long_rules(self._timeline, head.fields)}
+                in_force = {each.series for each in long_rules(self._timeline, head.fields)}
                 state.set_series(without_ended(state.series, in_force, now_ms, grace_ms))
 
     def remove_superseded(self) -> None:
@@ -524,26 +525,3 @@ def _runs_of_rows(versions: Sequence[GroupingInForce], inverse: Ints) -> Iterato
     for first, after in zip([0, *ends], ends, strict=False):
         for start, end in runs_within(rules, inverse[first:after], PLAN_RULES):
             yield first + start, first + end
-
-
-def _long_rules(timeline: RuleTimeline, fields: Grouping) -> Sequence[RuleInForce]:
-    """The rules with long windows that the newest version of a grouping has."""
-    grouping = timeline.latest.groupings.get(fields)
-    return () if grouping is None else grouping.long_rules
-
-
-def _with_long_rules(groupings: Sequence[GroupingInForce], timeline: RuleTimeline) -> Sequence[GroupingInForce]:
-    """The versions of a run, and the newest version if it has long windows: the measures of its series must not go,
-    because their sums cannot be computed again."""
-    newest = timeline.latest.groupings.get(groupings[0].fields)
-    if newest is None or not newest.long_rules or any(each is newest for each in groupings):
-        return groupings
-    return [*groupings, newest]
-
-
-def _measures_of(timeline: RuleTimeline, schema: TransactionSchema, head: GroupingStateHead) -> Measures:
-    """The measures that the newest version of the grouping needs."""
-    grouping = timeline.latest.groupings.get(head.fields)
-    if grouping is None or (grouping.epoch != head.epoch and not head.series):
-        return NO_MEASURES
-    return compile_plan((grouping,), schema, NO_MEASURES).measures
