@@ -112,7 +112,7 @@ def test_a_log_of_many_batches_keeps_a_sum_for_each_step() -> None:
     run, alerts = _replayed(_cut([{"at": START_MS, "rule": RULE}, *payments], each=30))
     assert [alert["windowCount"] for alert in alerts[-2:]] == [608, 609]  # from minute 891 on
     rows, sums = _content(run)
-    assert len(rows) <= 4 * 30, "a batch folds one chunk at most, and a merge takes the place of it"
+    assert len(rows) <= 4 * 30, "a batch folds two chunks at most, or merges"
     assert len(sums) <= 2 * 61
 
 

@@ -44,7 +44,7 @@ __all__ = ["MERGE_WIDTH", "ChunkAges", "age_chunks"]
 
 MERGE_WIDTH = 16
 """The number of chunks of one level that become one chunk of the next level."""
-
+_MOST_STALE: Final = 2  # a batch adds one chunk, so the chunks that wait during a merge do not become more and more
 
 _NO_POLICIES: Final[Mapping[int, SumPolicy]] = {}
 
@@ -123,7 +123,7 @@ def age_chunks(
     """
     bounds_ms = {state_id: horizon.bound_ms for state_id, horizon in horizons.items()}
     kept: list[ChunkInfo] = []
-    stale = None
+    stale: list[ChunkInfo] = []
     for info in chunks:
         if _has_live_rows(info, bounds_ms):
             kept.append(info)
@@ -133,8 +133,8 @@ def age_chunks(
             log.delete_chunk(info.name)
             continue
         kept.append(info)
-        if stale is None and info.newest_ms and (not counts or _may_fold(info, policies)):
-            stale = info
+        if len(stale) < _MOST_STALE and info.newest_ms and (not counts or _may_fold(info, policies)):
+            stale.append(info)
     return _merge_aged(log, kept, stale, _Keeping(horizons, rules, policies), key_group)
 
 
@@ -158,22 +158,24 @@ def _has_live_rows(info: ChunkInfo, bounds_ms: Mapping[int, int]) -> bool:
 def _merge_aged(
     log: StateLog,
     chunks: list[ChunkInfo],
-    stale: ChunkInfo | None,
+    stale: Sequence[ChunkInfo],
     keeping: _Keeping,
     key_group: int,
 ) -> list[ChunkInfo]:
     """Merge the oldest chunks of the lowest level that has twice MERGE_WIDTH chunks. Returns the new list of chunks.
 
     A call merges on one level only, so that the merges of several levels do not fall on the same batch. Without such a
-    level, it removes the rows of the chunk `stale`: all of them have expired, but its marks or sums of its rows are
-    still needed.
+    level, it removes the rows of the chunks `stale`: all of them have expired, but their marks or sums of their rows
+    are still needed.
     """
     counts = Counter([info.level for info in chunks])
     for level in sorted(counts):
         if counts[level] >= _merged_from(level, key_group):
             run = [info for info in chunks if info.level == level]
             return _promote(log, chunks, _mergeable(run), keeping)
-    return chunks if stale is None else _replace(log, chunks, [stale], stale.level, keeping)
+    for info in stale:
+        chunks = _replace(log, chunks, [info], info.level, keeping)
+    return chunks
 
 
 def _merged_from(level: int, key_group: int) -> int:

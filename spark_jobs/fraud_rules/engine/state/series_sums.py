@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.engine.state.packed_columns import PackedColumn, PackedKey
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import LARGEST, SMALLEST, aggregate_of
 from fraud_rules.engine.window.bundles import Ints
@@ -23,6 +24,7 @@ from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.rule import Baseline, Rule
 from fraud_rules.model.ruleset import Grouping, RuleInForce
 from fraud_rules.model.schema import TIME_FIELD
+from fraud_rules.model.tables.narrow_column import NarrowColumn
 from fraud_rules.model.transaction import Column, TransactionBatch
 
 __all__ = [
@@ -56,6 +58,8 @@ _TOTALS: Final = {
 _NO_GREATEST: Final = ~IDLE
 _MASK: Final = 0xFFFF_FFFF
 _SUMS_PER_PIECE: Final = 32_768
+_PACK_FORMAT: Final = 1
+_HOUR_MS: Final = 3_600_000
 
 
 class SeriesHead(msgspec.Struct, array_like=True):
@@ -97,29 +101,34 @@ class StepSums:
         return TransactionBatch(zeros, zeros.astype(np.int32), np.arange(len(self), dtype=np.int64), columns)
 
     def pack(self) -> bytes:
-        """Encode the sums. A column without content is left out."""
-        numbers = self.numbers
-        columns = {f"k{k}": key for k, key in enumerate(self.keys)}
-        for column in range(U_WIDTH):
-            if column not in (U_TIME, U_ROWS) and (numbers[:, column] != _empty(numbers)[:, column]).any():
-                columns[f"u{column}"] = Column(np.ascontiguousarray(numbers[:, column]), None, None)
-        partition = np.zeros(len(numbers), dtype=np.int32)
-        return TransactionBatch(numbers[:, U_TIME].copy(), partition, numbers[:, U_ROWS].copy(), columns).pack()
+        """Encode the sums, in few bytes if they are in order of key and time. A column without content is left out."""
+        hours, numbers = self.numbers[:, U_TIME] // _HOUR_MS, self.numbers.copy()
+        numbers[:, U_TIME] -= hours * _HOUR_MS
+        is_packed = (numbers != _empty(numbers)).any(axis=0)
+        is_packed[[U_TIME, U_ROWS]] = True
+        packed = _PackedSums(
+            _PACK_FORMAT,
+            len(self),
+            NarrowColumn.of(hours),
+            {c: PackedColumn.of(numbers[:, c]) for c in np.flatnonzero(is_packed).tolist()},
+            [PackedKey.of(key) for key in self.keys],
+        )
+        return _encode(packed)
 
     @classmethod
     def unpack(cls, blob: bytes) -> StepSums:
-        """Decode the bytes of `pack`."""
-        packed = TransactionBatch.unpack(blob)
-        numbers = np.zeros((len(packed), U_WIDTH), dtype=np.int64)
-        numbers[:, U_TIME], numbers[:, U_ROWS] = packed.append_ms, packed.offset
-        numbers[:] = _empty(numbers)
-        keys = []
-        for name, column in packed.columns.items():
-            if name.startswith("u"):
-                numbers[:, int(name[1:])] = column.values
-            else:
-                keys.append(column)
-        return cls(numbers, tuple(keys))
+        """Decode the bytes of `pack`. Raises ValueError for bytes that another version has packed."""
+        packed = _decode(blob)
+        if packed.format != _PACK_FORMAT:
+            raise ValueError(f"packed sums of format {packed.format}; this version reads {_PACK_FORMAT}")
+        n = packed.count
+        numbers = np.zeros((n, U_WIDTH), dtype=np.int64)
+        numbers[:, U_ROWS] = packed.columns[U_ROWS].values(n)
+        numbers = _empty(numbers)
+        for c, column in packed.columns.items():
+            numbers[:, c] = column.values(n)
+        numbers[:, U_TIME] += packed.hours.values(n) * _HOUR_MS
+        return cls(numbers, tuple(key.column(n) for key in packed.keys))
 
     def columns_of(self, measures: Measures) -> tuple[Ints, Ints]:
         """What the sums add to the totals and the leaves of measures: int64[n, totals], int64[n, trees]."""
@@ -141,6 +150,20 @@ class StepSums:
         found: NDArray[np.bool_] = (self.numbers[:, U_SERIES] == series) & (self.numbers[:, U_PART] == of_baseline)
         return found
 
+
+class _PackedSums(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The packed form of sums: the hours of their times, and columns of `StepSums.numbers` by their places there. The
+    column U_TIME has the times within the hour."""
+
+    format: int
+    count: int
+    hours: NarrowColumn
+    columns: dict[int, PackedColumn]
+    keys: list[PackedKey]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_PackedSums).decode
 
 NO_SUMS: Final = StepSums(np.empty((0, U_WIDTH), dtype=np.int64), ())
 

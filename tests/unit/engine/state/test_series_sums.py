@@ -12,6 +12,9 @@ from fraud_rules.engine.state.chunks import ChunkPart, decode_parts, encode_part
 from fraud_rules.engine.state.head import GroupingStateHead, Head, decode_head, encode_head
 from fraud_rules.engine.state.series_sums import (
     NO_SUMS,
+    U_ROWS,
+    U_SERIES,
+    U_TIME,
     SeriesHead,
     StepSums,
     SumPolicy,
@@ -77,10 +80,44 @@ def test_packed_sums_are_the_same() -> None:
     assert comparable(StepSums.unpack(sums.pack())) == comparable(sums)
 
 
+@pytest.mark.parametrize("keys", [[], [7], [5, 5, 6, 300], [2**63 - 1, -(2**63), 0, -1]])
+@pytest.mark.parametrize("start_ms", [0, -(2**40), 2**62])
+def test_packed_sums_have_any_keys_and_times_in_any_order(keys: list[int], start_ms: int) -> None:
+    times = [start_ms + 3_599_999 * i * (-1) ** i for i in range(len(keys))]
+    sums = sums_of_rows(rows(times, VALUES[: len(keys)], keys), SOURCE, FIELDS)
+    again = StepSums.unpack(sums.pack())
+    assert again.numbers.tolist() == sums.numbers.tolist()
+    assert [key.values.tolist() for key in again.keys] == [keys]
+
+
+def test_packed_sums_keep_the_texts_of_keys() -> None:
+    sums = sums_of_rows(rows([3, 4, 9], [1, 2, 3], [1, 0, 1]), SOURCE, FIELDS)
+    column = Column(sums.keys[0].values, None, ("Zürich", "Bern"))
+    again = StepSums.unpack(StepSums(sums.numbers, (column,)).pack())
+    assert [again.keys[0].dictionary[code] for code in again.keys[0].values] == ["Bern", "Zürich", "Bern"]
+
+
 def test_a_count_packs_neither_totals_nor_extremes() -> None:
     counting = SumSource(7, 0, 10, None, None, has_totals=False, has_squares=False, has_extremes=False)
     sums = add_up(sums_of_rows(rows([3, 4, 9], [1, None, -4], [1, 1, 2]), counting, FIELDS), [counting])
-    assert list(TransactionBatch.unpack(sums.pack()).columns) == ["k0", "u0"]
+    _, count, _, columns, keys = msgspec.msgpack.decode(sums.pack())
+    assert (count, list(columns), len(keys)) == (2, [U_SERIES, U_TIME, U_ROWS], 1)
+
+
+def test_a_total_of_an_hour_takes_few_bytes() -> None:
+    totals = SumSource(7, 0, 3_600_000, None, "points", has_totals=True, has_squares=False, has_extremes=False)
+    n, hours = 2_000, 1_000
+    times = [7 * i % hours * 3_600_000 + 7_919 * i % 3_600_000 for i in range(n)]
+    sums = add_up(
+        sums_of_rows(rows(times, [97 * i for i in range(n)], [i * i // 50 for i in range(n)]), totals, FIELDS), [totals]
+    )
+    assert len(sums.pack()) < 14 * len(sums)
+
+
+def test_sums_of_another_format_are_refused() -> None:
+    packed = msgspec.msgpack.decode(NO_SUMS.pack())
+    with pytest.raises(ValueError, match="packed sums of format 2; this version reads 1"):
+        StepSums.unpack(msgspec.msgpack.encode([2, *packed[1:]]))
 
 
 @pytest.mark.parametrize(
