@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from fraud_rules.batch.proof.builder import EvaluatedRow, PaymentLog, is_of_key, proof_of_row, rows_of
+from fraud_rules.batch.proof.builder import JudgedRow, PaymentLog, is_of_key, proof_of_row, rows_of
 from fraud_rules.model.rule import RuleState
 from fraud_rules.proof.plain.judging import judge, text_of
 from fraud_rules.proof.reading import PaymentScene, cooling_alerts, read_scene
@@ -93,7 +93,7 @@ def answers_of(
 
 
 def _answers(
-    rows: Sequence[EvaluatedRow],
+    rows: Sequence[JudgedRow],
     log: PaymentLog,
     position: int,
     rule_id: int,
@@ -119,7 +119,7 @@ def _answers(
             yield _judged(row, log, named, alerts, from_ms)
 
 
-def _arrival(row: EvaluatedRow) -> PaymentOutcome | None:
+def _arrival(row: JudgedRow) -> PaymentOutcome | None:
     """Why the row is not evaluated, if it is a second delivery or late."""
     if not row.trace.rows[-1].is_accepted:
         return PaymentOutcome.DUPLICATE
@@ -127,7 +127,7 @@ def _arrival(row: EvaluatedRow) -> PaymentOutcome | None:
 
 
 def _of_named(
-    log: PaymentLog, position: int, rule_id: int, naming: EvaluatedRow, from_ms: int | None
+    log: PaymentLog, position: int, rule_id: int, naming: JudgedRow, from_ms: int | None
 ) -> tuple[PaymentOutcome | None, dict[str, Any]]:
     """The outcome of a rule that a condition names: why the payment is not evaluated, or the condition in an alert."""
     rows = rows_of(log, position, rule_id) or []
@@ -155,7 +155,7 @@ def _of_named(
 
 
 def _judged(
-    row: EvaluatedRow,
+    row: JudgedRow,
     log: PaymentLog,
     named: Mapping[int, Mapping[str, Any]],
     alerts: Iterable[bytes],

@@ -34,7 +34,7 @@ from fraud_rules.replay.recording import RecordedBatch, RecordedTransaction, Rec
 from fraud_rules.replay.warm_up import decode_records
 
 __all__ = [
-    "EvaluatedRow", "PaymentLog", "build_proof", "first_read_ms", "is_of_key", "proof_of_row", "rows_of",
+    "JudgedRow", "PaymentLog", "build_proof", "first_read_ms", "is_of_key", "proof_of_row", "rows_of",
 ]  # fmt: skip
 
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
@@ -121,7 +121,7 @@ def _with_rest(recording: Recording) -> list[RecordedBatch]:
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluatedRow:
+class JudgedRow:
     """A row of a payment in the grouping of a rule in force: its rule log, and the rows of its key up to it."""
 
     number: int
@@ -132,7 +132,7 @@ class EvaluatedRow:
     trace: GroupingTrace
 
 
-def rows_of(log: PaymentLog, position: int, rule_id: int) -> list[EvaluatedRow] | None:
+def rows_of(log: PaymentLog, position: int, rule_id: int) -> list[JudgedRow] | None:
     """The rows of a payment in the grouping of a rule, one for each role of an entity; empty if the key is null. None
     if the rule was not in force for the payment."""
     number = int(log.numbers[position])
@@ -152,7 +152,7 @@ def rows_of(log: PaymentLog, position: int, rule_id: int) -> list[EvaluatedRow] 
         if traced is not None:
             fields = {} if entity is None else {entity.name: entity.fields[role]}
             key = {each: values[fields.get(each, each)] for each in in_force.rule.grouping}
-            found.append(EvaluatedRow(number, timeline, in_force, name, key, traced))
+            found.append(JudgedRow(number, timeline, in_force, name, key, traced))
     return found
 
 
@@ -182,7 +182,7 @@ def build_proof(
 
 
 def proof_of_row(
-    row: EvaluatedRow,
+    row: JudgedRow,
     log: PaymentLog,
     made_at_ms: int,
     alert: bytes,
@@ -245,7 +245,7 @@ def is_of_key(alert: Mapping[str, Any], rule_id: int, key: Mapping[str, object])
     return bool(alert["ruleId"] == rule_id and alert["key"] == key)
 
 
-def _arrived_before(other: Mapping[str, Any], row: EvaluatedRow, log: PaymentLog) -> bool:
+def _arrived_before(other: Mapping[str, Any], row: JudgedRow, log: PaymentLog) -> bool:
     """Whether the payment of another alert of the same rule and key arrived before a row."""
     rows, rule = row.trace.rows, row.in_force.rule
     entity = log.schema.entity_of(rule.grouping)
@@ -287,7 +287,7 @@ def _payment(log: PaymentLog, place: tuple[int, int], number: int, retained_from
     )
 
 
-def _rules(row: EvaluatedRow, log: PaymentLog) -> Iterator[ProvedRule]:
+def _rules(row: JudgedRow, log: PaymentLog) -> Iterator[ProvedRule]:
     """The accepted records of the rule from its version on, and those of the lists and maps that it names."""
     rule, version = row.in_force.rule, row.in_force.version
     raw = {each.version: each.value for each in log.recording.rules}

@@ -14,7 +14,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.engine.state.packed_columns import PackedColumn, PackedKey
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import LARGEST, SMALLEST, aggregate_of
 from fraud_rules.engine.window.bundles import Ints
@@ -25,6 +24,7 @@ from fraud_rules.model.rule import Baseline, Rule
 from fraud_rules.model.ruleset import Grouping, RuleInForce
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.tables.narrow_column import NarrowColumn
+from fraud_rules.model.tables.packed_columns import PackedColumn, PackedKey
 from fraud_rules.model.transaction import Column, TransactionBatch
 
 __all__ = [
