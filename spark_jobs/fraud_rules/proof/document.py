@@ -9,7 +9,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -153,12 +153,16 @@ class Proof(msgspec.Struct, frozen=True):
     audit: Sequence[ProvedAuditRow] = ()
 
 
+_Hex = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]*$")]
+"""Hex has one form, so that no byte of a seal can change."""
+
+
 class Seal(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The comment of the zip: the SHA-256 of all bytes before it, in hex, and an Ed25519 signature of that text."""
 
-    sha256: str
-    public_key: str = ""
-    signature: str = ""
+    sha256: _Hex
+    public_key: _Hex = ""
+    signature: _Hex = ""
 
 
 _PARTS: Final[Mapping[str, Any]] = {
@@ -210,7 +214,7 @@ def seal_of(content: bytes) -> tuple[Seal, str]:
     at = content.rfind(b'{"sha256":"')
     try:
         seal = msgspec.json.decode(content[at:], type=Seal)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ProofInvalid(f"the end of the file is no digest: {error}") from error
     if at < 2 or content[at - 2 : at] != len(content[at:]).to_bytes(2, "little") or _encode(seal) != content[at:]:
         raise ProofInvalid("the end of the file is no digest")

@@ -106,6 +106,17 @@ def test_a_file_with_one_changed_byte_is_rejected_and_the_message_names_the_plac
         ), rejected.value
 
 
+@pytest.mark.parametrize("bit", range(8))
+def test_no_bit_of_the_seal_can_change(tmp_path: Path, bit: int) -> None:
+    """Hex in capitals would be the same signature, and a byte beyond ASCII no text."""
+    content = write_file(a_proof(), signer_of(a_key(tmp_path)))
+    for at in range(content.rfind(b'{"sha256":"'), len(content)):
+        changed = bytearray(content)
+        changed[at] ^= 1 << bit
+        with pytest.raises(ProofInvalid):
+            check_file(bytes(changed))
+
+
 def a_key(folder: Path, name: str = "key.pem") -> Path:
     """A new private key, and beside it the public one."""
     key, path = Ed25519PrivateKey.generate(), folder / name
