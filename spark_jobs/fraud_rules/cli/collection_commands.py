@@ -69,35 +69,27 @@ def add_shared_commands(app: typer.Typer, kind: CollectionKind) -> None:
         shown = "".join(f"\n  fraud {kind}s {name} {each}".rstrip() for each in examples)
         return app.command(name, help=f"{text}\n\n\b\nExamples:{shown}")
 
-    @command("add", *_ADD[kind])
-    def add(
-        kafka: Kafka,
-        name: str = name_argument,
-        values: list[str] | None = VALUES[kind],
-        file: Path | None = FILE[kind],
-        url: Url = None,
-        direct: Direct = False,
-        comment: Comment = "",
-        wait: Wait = 0,
-        as_json: AsJson = False,
-    ) -> None:
-        change = RequestedChange(ListOperation.ADD, name, values, file, kind=kind)
-        make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
+    def changing(operation: ListOperation, argument: Any) -> Callable[..., None]:
+        """A command that adds or removes the values of its arguments and of a file."""
 
-    @command("remove", *_REMOVE[kind])
-    def remove(
-        kafka: Kafka,
-        name: str = name_argument,
-        values: list[str] | None = _KEYS[kind],
-        file: Path | None = FILE[kind],
-        url: Url = None,
-        direct: Direct = False,
-        comment: Comment = "",
-        wait: Wait = 0,
-        as_json: AsJson = False,
-    ) -> None:
-        change = RequestedChange(ListOperation.REMOVE, name, values, file, kind=kind)
-        make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
+        def change(
+            kafka: Kafka,
+            name: str = name_argument,
+            values: list[str] | None = argument,
+            file: Path | None = FILE[kind],
+            url: Url = None,
+            direct: Direct = False,
+            comment: Comment = "",
+            wait: Wait = 0,
+            as_json: AsJson = False,
+        ) -> None:
+            requested = RequestedChange(operation, name, values, file, kind=kind)
+            make_change(requested, kafka, url, comment, wait, direct=direct, as_json=as_json)
+
+        return change
+
+    command("add", *_ADD[kind])(changing(ListOperation.ADD, VALUES[kind]))
+    command("remove", *_REMOVE[kind])(changing(ListOperation.REMOVE, _KEYS[kind]))
 
     @command("delete", f"Delete a {kind}. The command fails while a rule names the {kind}.", example)
     def delete(
