@@ -79,8 +79,7 @@ def _uuid5_text(name: bytes) -> str:
 
 def triggering_value(of: Rule | AggregateCondition, row: Sequence[int], schema: TransactionSchema) -> str:
     """The aggregate in an output row of the kernel (see O_* in `layout`), as a decimal without trailing zeros."""
-    field = None if of.aggregate_field is None else schema.field(of.aggregate_field)
-    return aggregate_of(of).render(row, 0 if field is None else field.scale)
+    return aggregate_of(of).render(row, schema.scale_of(of.aggregate_field))
 
 
 def limit_text(plan: GroupingPlan, limits: Sequence[Column], rule: int, i: int) -> str | None:
@@ -121,12 +120,11 @@ def _baseline(
     rule: Rule, baseline: Baseline, row: Sequence[int], time_ms: int, schema: TransactionSchema
 ) -> BaselineDocument:
     """The baseline in an output row, for a transaction of this event time. It ends right before the window."""
-    field = None if baseline.aggregate_field is None else schema.field(baseline.aggregate_field)
     start_ms, end_ms = rule.whole_window.start_ms(time_ms), rule.window.start_ms(time_ms)
     assert start_ms is not None
     assert end_ms is not None, "no calendar window has a baseline"
     return BaselineDocument(
-        value=baseline_value(rule, row, 0 if field is None else field.scale),
+        value=baseline_value(rule, row, schema.scale_of(baseline.aggregate_field)),
         count=row[at.O_BASE_COUNT],
         window_start=start_ms,
         window_end=end_ms,

@@ -107,8 +107,7 @@ def outcomes_at(blocks: Iterable[NamedOutcomes], places: Collection[Place]) -> I
 
 
 def _facts_of(rule: Rule, schema: TransactionSchema) -> tuple[int, int, int, int]:
-    field = None if rule.aggregate_field is None else schema.field(rule.aggregate_field)
-    scale = 0 if field is None else field.scale
+    scale = schema.scale_of(rule.aggregate_field)
     return rule.rule_id, scale, int(aggregate_of(rule).kind == KIND_STDDEV), int(rule.baseline is not None)
 
 

@@ -223,6 +223,11 @@ class TransactionSchema:
         """The field with this name or alias; None if the schema declares no such field."""
         return self._by_name.get(name)
 
+    def scale_of(self, name: str | None) -> int:
+        """The decimals of an aggregated field; 0 for whole numbers, and for None, which stands for counts."""
+        field = None if name is None else self.field(name)
+        return 0 if field is None else field.scale
+
     @classmethod
     def load(cls, path: Path) -> TransactionSchema:
         """Read a schema file. Raises ConfigError with every fault of the file."""

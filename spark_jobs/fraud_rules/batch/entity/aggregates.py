@@ -152,8 +152,7 @@ def _compared(
     has_value = row[at.O_BASE_VALUES] > 0 or baseline.aggregate_function is AggregateFunction.COUNT
     if row[at.O_BASE_COUNT] < baseline.min_count or not has_value:
         return None, None
-    declared = None if baseline.aggregate_field is None else schema.field(baseline.aggregate_field)
-    scale = 0 if declared is None else declared.scale
+    scale = schema.scale_of(baseline.aggregate_field)
     value = baseline_value(rule, row, scale)
     if not baseline.deviations:
         return value, limit * Decimal(value)

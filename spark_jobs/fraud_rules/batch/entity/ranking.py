@@ -72,7 +72,9 @@ def _bounds(found: LastEvaluations, schema: TransactionSchema) -> Floats:
     elif baseline.aggregates_ones:
         bounds = values
     else:
-        bounds = values + limit * _deviations(output, at.O_BASE_HIGH, at.O_BASE_VALUES, _scale(baseline, schema))
+        bounds = values + limit * _deviations(
+            output, at.O_BASE_HIGH, at.O_BASE_VALUES, schema.scale_of(baseline.aggregate_field)
+        )
     counts, rows = output[:, at.O_BASE_COUNT], output[:, at.O_BASE_VALUES]
     is_known = (rows > 0) | (baseline.aggregate_function is AggregateFunction.COUNT)
     return np.where(is_known & (counts >= baseline.min_count), bounds, 0.0)
@@ -82,7 +84,7 @@ def _values(rule: Rule, output: Ints, schema: TransactionSchema) -> Floats:
     """The aggregates of the rule."""
     if rule.aggregates_ones:
         return np.ones(len(output))
-    scale = _scale(rule, schema)
+    scale = schema.scale_of(rule.aggregate_field)
     if rule.aggregate_function is AggregateFunction.STDDEV:
         return _deviations(output, at.O_HIGH, at.O_VALUES, scale)
     totals = _totals(output, at.O_HIGH, scale)
@@ -94,7 +96,7 @@ def _values(rule: Rule, output: Ints, schema: TransactionSchema) -> Floats:
 def _baseline_values(rule: Rule, baseline: Baseline, output: Ints, schema: TransactionSchema) -> Floats:
     if baseline.aggregates_ones:
         return np.ones(len(output))
-    totals = _totals(output, at.O_BASE_HIGH, _scale(baseline, schema))
+    totals = _totals(output, at.O_BASE_HIGH, schema.scale_of(baseline.aggregate_field))
     if baseline.is_proportional:
         return totals * (rule.window.reach_ms / baseline.window_ms)
     if baseline.aggregate_function is AggregateFunction.AVG:
@@ -116,8 +118,3 @@ def _deviations(output: Ints, high: int, values: int, scale: int) -> Floats:
     spreads = np.maximum((exact[:, values] * squares - totals * totals).astype(np.float64), 0.0)
     deviations: Floats = np.sqrt(spreads) / np.maximum(counts, 1) / 10**scale
     return deviations
-
-
-def _scale(of: Rule | Baseline, schema: TransactionSchema) -> int:
-    field = None if of.aggregate_field is None else schema.field(of.aggregate_field)
-    return 0 if field is None else field.scale

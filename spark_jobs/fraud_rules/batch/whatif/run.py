@@ -115,8 +115,7 @@ def _evaluate(work: WhatIfWork, question: WhatIfQuery) -> tuple[Fires, CountedLi
     """Evaluate the draft and all limits. If earlier alerts have an effect, a first pass without it finds the limits."""
     variants = work.variants
     if not question.limits:
-        declared = work.schema.field(variants.draft.aggregate_field or "")
-        grid = grid_of(variants.draft, 0 if declared is None else declared.scale)
+        grid = grid_of(variants.draft, work.schema.scale_of(variants.draft.aggregate_field))
         if depends_on_alerts(variants.draft) and has_grid(variants.draft):
             probe = replace(work, variants=probe_of(variants, grid), values=False)
             probed = evaluate_variants(probe, question.processes)

@@ -94,8 +94,7 @@ class OwnLimits:
     def _own_value(self, number: int) -> Column:
         """The own aggregate of a rule as a column of one row."""
         rule, row = self._plan.in_force[number].rule, self._output[self._header[at.H_OUT]].tolist()
-        field = None if rule.aggregate_field is None else self._schema.field(rule.aggregate_field)
-        scale = 0 if field is None else field.scale
+        scale = self._schema.scale_of(rule.aggregate_field)
         text = aggregate_of(rule).render(row, scale)
         after = own_digits(rule.aggregate_function, Digits(0, scale)).after
         return Column(constant(int(Fraction(text) * int(10**after))), None, None)
