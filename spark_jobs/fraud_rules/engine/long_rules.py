@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -24,34 +24,34 @@ def long_rules(timeline: RuleTimeline, fields: Grouping) -> Sequence[RuleInForce
 def with_series(
     groupings: Sequence[GroupingInForce], timeline: RuleTimeline, series: Sequence[SeriesHead]
 ) -> Sequence[GroupingInForce]:
-    """The versions of a run, and those of the series of a state: the measures of a series must not go, because their
-    sums cannot be computed again."""
-    known = {each.series for grouping in groupings for each in grouping.long_rules}
-    return [*groupings, *(each for each in _of_series(timeline, groupings[0].fields, series) if _lacks(known, each))]
-
-
-def _lacks(known: AbstractSet[int | None], grouping: GroupingInForce) -> bool:
-    return any(each.series not in known for each in grouping.long_rules)
+    """The versions of a run, the newest version if it has further series, and those with which the series of the state
+    began: the measures of a series must not go, because their sums cannot be computed again."""
+    newest = timeline.latest.groupings.get(groupings[0].fields)
+    if newest is not None and not _series_of([newest]) <= _series_of(groupings):
+        groupings = [*groupings, newest]
+    return [*groupings, *_beginnings(timeline, groupings, groupings[0].fields, series)]
 
 
 def measures_of(timeline: RuleTimeline, schema: TransactionSchema, head: GroupingStateHead) -> Measures:
     """The measures that the newest version of the grouping and the series of the state need."""
     newest = timeline.latest.groupings.get(head.fields)
-    of_newest = () if newest is None or (newest.epoch != head.epoch and not head.series) else (newest,)
-    versions = [*of_newest, *_of_series(timeline, head.fields, head.series)]
+    versions = [newest] if newest is not None and (newest.epoch == head.epoch or head.series) else []
+    versions += _beginnings(timeline, versions, head.fields, head.series)
     return compile_plan(versions, schema, NO_MEASURES).measures if versions else NO_MEASURES
 
 
-def _of_series(timeline: RuleTimeline, fields: Grouping, series: Sequence[SeriesHead]) -> Iterator[GroupingInForce]:
-    """Versions of a grouping that have the rules of its series: the newest one if it has long windows, and for each
-    series that it lacks the one with which the series began, without its other rules. Transactions from before the end
-    of a series may still come."""
-    newest = timeline.latest.groupings.get(fields)
-    if newest is not None and newest.long_rules:
-        yield newest
-    known = {each.series for each in long_rules(timeline, fields)}
+def _beginnings(
+    timeline: RuleTimeline, groupings: Sequence[GroupingInForce], fields: Grouping, series: Sequence[SeriesHead]
+) -> Iterator[GroupingInForce]:
+    """For each series that these versions lack, the version with which it began, without its other rules. The series is
+    over, but transactions from before its end may still come."""
+    known = _series_of(groupings)
     for version in (each.version for each in series if each.version not in known):
         began = timeline.rule_set(timeline.position_of(version) + 1).groupings.get(fields)
         rules = () if began is None else tuple(each for each in began.long_rules if each.series == version)
         if began is not None and rules:
             yield replace(began, rules=rules, long_rules=rules)
+
+
+def _series_of(groupings: Iterable[GroupingInForce]) -> AbstractSet[int | None]:
+    return {each.series for grouping in groupings for each in grouping.long_rules}

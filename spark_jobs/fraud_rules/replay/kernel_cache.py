@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from fraud_rules.model.day import DAY_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from fraud_rules.model.log_entry import LogEntry
     from fraud_rules.model.schema import TransactionSchema
     from fraud_rules.model.transaction import TransactionBatch
 
@@ -112,17 +113,14 @@ def _change_state() -> None:
 
 def _fold(row: Callable[[int], TransactionBatch]) -> None:
     """Fold a row into a sum by step, read the sum, and load it."""
-    import msgspec
     import numpy as np
 
-    from fraud_rules.codec.rules.codec import read_entry
     from fraud_rules.engine.state.arrays import HeapArrays
     from fraud_rules.engine.state.grouping_state import GroupingState
     from fraud_rules.engine.window.layout import FOREVER_MS
-    from fraud_rules.model.limits import RuleLimits
     from fraud_rules.model.ruleset import RuleTimeline
 
-    rules = RuleTimeline([read_entry(0, 1, msgspec.json.encode(_LONG_RULE), _schema(), RuleLimits())])
+    rules = RuleTimeline([_entry(_LONG_RULE)])
     state = GroupingState.create(_schema(), ("account",), HeapArrays())
     plan = state.plan([rules.latest.groupings["account",]])
     for day in (1, 3):
@@ -135,19 +133,26 @@ def _fold(row: Callable[[int], TransactionBatch]) -> None:
 
 def _count() -> None:
     """Count the alerts of zero evaluations, to compile the counting code of a what-if."""
-    import msgspec
     import numpy as np
 
-    from fraud_rules.codec.rules.codec import read_entry
     from fraud_rules.engine.window.evaluation.curve import LimitCurve
     from fraud_rules.engine.window.layout import O_WIDTH
-    from fraud_rules.model.limits import RuleLimits
     from fraud_rules.model.rule import Rule
 
-    entry = read_entry(0, 1, msgspec.json.encode(_RULE), _schema(), RuleLimits())
-    assert isinstance(entry.change, Rule), "the rule is valid"
-    curve = LimitCurve(entry.change, [Decimal(1)], _schema())
+    rule = _entry(_RULE).change
+    assert isinstance(rule, Rule), "the rule is valid"
+    curve = LimitCurve(rule, [Decimal(1)], _schema())
     curve.add(np.zeros((0, O_WIDTH), dtype=np.int64), np.zeros(0, dtype=np.int8))
+
+
+def _entry(rule: Mapping[str, object]) -> LogEntry:
+    """The entry of a log that begins with this rule."""
+    import msgspec
+
+    from fraud_rules.codec.rules.codec import read_entry
+    from fraud_rules.model.limits import RuleLimits
+
+    return read_entry(0, 1, msgspec.json.encode(rule), _schema(), RuleLimits())
 
 
 def _schema() -> TransactionSchema:
