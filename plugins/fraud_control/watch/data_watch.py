@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from fraud_control.background_thread import BackgroundThread
-from fraud_control.watch.alarm_reports import AlarmReports
-from fraud_ops.alarms import Alarm
+from fraud_control.watch.alarm_reports import AlarmReports, report_standing
 from fraud_rules.monitoring.data_faults import DataFault, DataVerdict
 from fraud_rules.runtime.retry import RepeatedWork
 
@@ -37,13 +36,9 @@ class DataWatch(BackgroundThread):
     def observe(self) -> None:
         """Report all faults, and the end of those that no longer hold. Raises FraudError."""
         faults = self._faults()
-        for fault in faults:
-            self._alarms.report(Alarm(fault.verdict, self._detector, fault.reason, resolved=False, part=fault.part))
         for verdict in DataVerdict:
-            holding = {fault.part for fault in faults if fault.verdict is verdict}
-            for part in sorted(self._alarms.open_parts(verdict) - holding):
-                ended = f"{part} is as usual"
-                self._alarms.report(Alarm(verdict, self._detector, ended, resolved=True, part=part))
+            standing = [(fault.part, fault.reason) for fault in faults if fault.verdict is verdict]
+            report_standing(self._alarms, verdict, self._detector, standing, "is as usual")
 
     def _work(self, attempt: RepeatedWork) -> None:
         while not self._stop.wait(_INTERVAL_S):

@@ -22,7 +22,7 @@ from fraud_control.service.rules.transitions import change_state
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.settings import Flood
 from fraud_control.store.leases import Leadership
-from fraud_control.watch.alarm_reports import AlarmReports
+from fraud_control.watch.alarm_reports import AlarmReports, end_others
 from fraud_ops.alarms import Alarm
 from fraud_rules.runtime.retry import RepeatedWork
 
@@ -110,8 +110,7 @@ class FloodGuard(BackgroundThread):
             return
         self._leads_since_ms = None
         flooding = {f"rule {rule_id}" for rule_id in self.flooding}
-        for part in sorted(self._alarms.open_parts(ALARM) - flooding):
-            self._alarms.report(Alarm(ALARM, self._detector, f"{part} no longer floods", resolved=True, part=part))
+        end_others(self._alarms, ALARM, self._detector, flooding, "no longer floods")
 
     def _act(self, change: FloodChange) -> None:
         moved = self._settings.to_shadow and change.began and self._moved_to_shadow(change)

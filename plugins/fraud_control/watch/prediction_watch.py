@@ -11,8 +11,7 @@ from fraud_control.leading_thread import LeadingThread
 from fraud_control.service.rules.predictions import off_predictions, prediction_of, save_prediction, unpredicted
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.leases import Leadership
-from fraud_control.watch.alarm_reports import AlarmReports
-from fraud_ops.alarms import Alarm
+from fraud_control.watch.alarm_reports import AlarmReports, report_standing
 from fraud_rules.errors import FraudError
 
 __all__ = ["ALARM", "PredictionWatch"]
@@ -48,12 +47,8 @@ class PredictionWatch(LeadingThread):
         self._predict()
         with self._store.reading() as work:
             departures = off_predictions(work.session, work.now_ms)
-        for each in departures:
-            self._alarms.report(Alarm(ALARM, self._detector, str(each), resolved=False, part=f"rule {each.rule_id}"))
-        departing = {f"rule {each.rule_id}" for each in departures}
-        for part in sorted(self._alarms.open_parts(ALARM) - departing):
-            ended = f"{part} is no longer outside of its prediction"
-            self._alarms.report(Alarm(ALARM, self._detector, ended, resolved=True, part=part))
+        standing = [(f"rule {each.rule_id}", str(each)) for each in departures]
+        report_standing(self._alarms, ALARM, self._detector, standing, "is no longer outside of its prediction")
 
     def _predict(self) -> None:
         with self._store.reading() as work:
