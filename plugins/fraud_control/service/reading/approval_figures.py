@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of
@@ -31,7 +31,9 @@ __all__ = [
     "EVALUATED",
     "approval_figures",
     "fires_of",
+    "live_alerts",
     "present_figures",
+    "requested_rule",
     "rule_to_evaluate",
     "saved_what_if",
     "shadow_figures",
@@ -61,12 +63,12 @@ def approval_figures(
     request = session.get(ApprovalRow, storable_id(approval_id))
     if request is None or request.rule_id is None:
         raise NotFound(f"approval {approval_id} of a rule does not exist")
-    document, text_ids = _requested_rule(request), has_text_ids(work.reader.schema)
+    document, text_ids = requested_rule(request), has_text_ids(work.reader.schema)
     shadow = shadow_figures(session, document, request.requested_by, work.now_ms, days, text_ids=text_ids)
     return document, shadow, present_figures(session, request.rule_id, work.now_ms, days)
 
 
-def _requested_rule(request: ApprovalRow) -> dict[str, Any]:
+def requested_rule(request: ApprovalRow) -> dict[str, Any]:
     """The rule of a request for approval, without its state."""
     return _content(document_of(request.document)) | {"ruleId": request.rule_id}
 
@@ -77,7 +79,7 @@ def rule_to_evaluate(session: Session, rule_id: int) -> dict[str, Any] | None:
     request = None if head is None or head.approval_id is None else session.get(ApprovalRow, head.approval_id)
     if request is None or request.target not in EVALUATED:
         return None
-    return _requested_rule(request)
+    return requested_rule(request)
 
 
 def shadow_figures(
@@ -115,15 +117,15 @@ def present_figures(session: Session, rule_id: int, now_ms: int, alert_days: int
     if since_ms is None:
         return None
     since_ms = max(since_ms, now_ms - min(_PRESENT_DAYS, alert_days) * _DAY_MS)
-    wanted = (
-        AlertRow.rule_id == rule_id,
-        AlertRow.shadow.is_(False),
-        AlertRow.append_ms >= since_ms,
-        IN_EFFECT,
-    )
+    wanted = live_alerts(rule_id, since_ms)
     alerts = session.scalar(select(func.count()).select_from(AlertRow).where(*wanted)) or 0
     per_day = alerts * _DAY_MS / max(now_ms - since_ms, _LEAST_MS)
     return PresentFigures(since_ms=since_ms, until_ms=now_ms, alerts=alerts, alerts_per_day=round(per_day, 2))
+
+
+def live_alerts(rule_id: int, since_ms: int) -> tuple[ColumnElement[bool], ...]:
+    """The conditions for the live alerts of a rule from a time on that count."""
+    return AlertRow.rule_id == rule_id, AlertRow.shadow.is_(False), AlertRow.append_ms >= since_ms, IN_EFFECT
 
 
 def unchanged_since_ms(

@@ -6,7 +6,7 @@ compares it with the alerts of each whole day (UTC) of the 30 days after the app
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -20,7 +20,7 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.prediction import SPAN_DAYS, Prediction, predicted
 from fraud_control.domain.read_models import OutcomeDay, OutcomeSpan, RuleOutcome
 from fraud_control.service.items.heads import rule_head
-from fraud_control.service.reading.approval_figures import EVALUATED, fires_of
+from fraud_control.service.reading.approval_figures import EVALUATED, fires_of, live_alerts, requested_rule
 from fraud_control.service.reading.verdicts import reviewed_alerts
 from fraud_control.store.alert_models import IN_EFFECT, AlertRow
 from fraud_control.store.models import ApprovalRow, ItemHead
@@ -32,6 +32,18 @@ _APPROVED: Final = "approved"
 _MOST_AT_ONCE: Final = 20
 
 _decode = msgspec.json.Decoder(Prediction).decode
+
+
+class _Coverage(msgspec.Struct):
+    whole: list[str]
+
+
+class _Past(msgspec.Struct):
+    """The members of a what-if's result that predict: its days, the alerts by hour, and the days that are covered."""
+
+    days: list[str]
+    hours: list[int]
+    coverage: _Coverage
 
 
 class OffPrediction(NamedTuple):
@@ -56,10 +68,12 @@ class OffPrediction(NamedTuple):
 
 def prediction_of(report: str, result: Mapping[str, Any]) -> Prediction | None:
     """The prediction of a saved what-if, given as its JSON; None if it has fewer than three whole days."""
-    whole = (result.get("coverage") or {}).get("whole") or []
-    hours: Sequence[int] = result.get("hours") or []
-    counts = [sum(hours[24 * i : 24 * i + 24]) for i, day in enumerate(result.get("days") or []) if day in whole]
-    return predicted(report, counts)
+    try:
+        past = msgspec.convert(result, _Past)
+    except msgspec.ValidationError:
+        return None  # a report of an earlier release, or of another program
+    by_day = [(day, sum(past.hours[24 * i : 24 * i + 24])) for i, day in enumerate(past.days)]
+    return predicted(report, [count for day, count in by_day if day in past.coverage.whole])
 
 
 def unpredicted(session: Session, now_ms: int) -> list[tuple[int, dict[str, Any]]]:
@@ -76,11 +90,7 @@ def unpredicted(session: Session, now_ms: int) -> list[tuple[int, dict[str, Any]
         .order_by(ApprovalRow.id.desc())
         .limit(_MOST_AT_ONCE)
     )
-    return [
-        (row.id, document_of(row.document) | {"ruleId": row.rule_id})
-        for row in session.scalars(query)
-        if row.target in EVALUATED
-    ]
+    return [(row.id, requested_rule(row)) for row in session.scalars(query) if row.target in EVALUATED]
 
 
 def save_prediction(session: Session, approval_id: int, prediction: Prediction) -> None:
@@ -183,18 +193,11 @@ def _counts(session: Session, rule_id: int, since_ms: int, until_ms: int) -> Map
 
 def _span(session: Session, rule_id: int, since_ms: int, until_ms: int, *, text_ids: bool) -> OutcomeSpan:
     """The live alerts of a rule in a time: their number, amount and verdicts, and the keys with more than one."""
-    chosen = (
-        AlertRow.rule_id == rule_id,
-        AlertRow.shadow.is_(False),
-        AlertRow.append_ms >= since_ms,
-        AlertRow.append_ms < until_ms,
-        IN_EFFECT,
-    )
+    chosen = (*live_alerts(rule_id, since_ms), AlertRow.append_ms < until_ms)
     alerts, amount = session.execute(select(func.count(), func.sum(AlertRow.amount)).where(*chosen)).one()
     of_key = select(func.count().label("alerts")).where(*chosen).group_by(AlertRow.key).subquery()
     repeated = session.scalar(select(func.count()).select_from(of_key).where(of_key.c.alerts > 1))
-    verdicts = reviewed_alerts(session, chosen, "", text_ids=text_ids)
-    (fraud, _), (not_fraud, _) = verdicts
+    (fraud, _), (not_fraud, _) = reviewed_alerts(session, chosen, "", text_ids=text_ids)
     return OutcomeSpan(
         since_ms=since_ms,
         until_ms=until_ms,

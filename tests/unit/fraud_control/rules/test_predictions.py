@@ -52,6 +52,7 @@ def test_a_prediction_needs_three_whole_days() -> None:
     assert found.low < 24 < 72 < found.high
     assert prediction_of("report", {**result, "coverage": {"whole": ["2023-11-02", "2023-11-03"]}}) is None
     assert prediction_of("report", {**result, "coverage": {}}) is None, "a report of an earlier release"
+    assert prediction_of("report", {**result, "hours": ["many"] * 96}) is None, "a file that another program changed"
 
 
 class Alarms:
