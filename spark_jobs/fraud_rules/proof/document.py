@@ -18,7 +18,7 @@ from fraud_rules.proof.plain.rows import Boundary
 
 __all__ = [
     "KeyGroupBounds", "Proof", "ProvedAuditRow", "ProvedBatch", "ProvedPayment", "ProvedRule", "Seal", "Statement",
-    "checksum", "read_file", "seal_of", "text_of", "write_file",
+    "checksum", "read_file", "seal_of", "write_file",
 ]  # fmt: skip
 
 FORMAT: Final = 1
@@ -184,7 +184,7 @@ def checksum(value: bytes | None) -> int:
     return zlib.crc32(value or b"")
 
 
-def text_of(proof: Proof) -> Mapping[str, bytes]:
+def _texts_of(proof: Proof) -> Mapping[str, bytes]:
     """The files of a proof by name."""
     parts = {name: getattr(proof, name.partition(".")[0]) for name in _PARTS}
     encoded = {name: msgspec.json.format(_encode(part), indent=1) + b"\n" for name, part in parts.items()}
@@ -200,7 +200,7 @@ def write_file(proof: Proof, sign: Any = None) -> bytes:
     """The bytes of the file. `sign` makes the public key and the signature of a digest, both in hex."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in text_of(proof).items():
+        for name, text in _texts_of(proof).items():
             archive.writestr(zipfile.ZipInfo(name, _CLOCK), text, zipfile.ZIP_DEFLATED)
     head = content.getvalue()[:-2]  # without the length of the comment
     digest = hashlib.sha256(head).hexdigest()

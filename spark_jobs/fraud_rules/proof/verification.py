@@ -48,16 +48,12 @@ def check_file(content: bytes, trusted: str | None = None) -> tuple[Proof, Seal,
     if digest != seal.sha256:
         read_file(content)  # names the part, if it cannot be read
         raise ProofInvalid(
-            f"the digest of the file is {digest}, but its end says {seal.sha256}: {_changed_part(content)}"
+            f"the digest of the file is {digest}, but its end says {seal.sha256}: a byte outside of its parts, in the "
+            "structure of the zip, was changed"
         )
     check_signature(seal, trusted)
     proof = read_file(content)
     return proof, seal, check_proof(proof)
-
-
-def _changed_part(content: bytes) -> str:
-    """What is known about a change of a file whose parts can be read."""
-    return "a byte outside of its parts, in the structure of the zip, was changed"
 
 
 def check_proof(proof: Proof) -> ProofVerdict:

@@ -36,6 +36,9 @@ def evaluated(topics: OwnTopics, payments: int) -> list[str]:
         ends = {names.transactions: {"0": first + 2}}
         batch = progress_record(first // 2, ends, rulesEnd=1, rows=2)
         produce(topics.bootstrap, names.detector_progress, [batch], key=b"detector")
+    produce(
+        topics.bootstrap, names.alerts, [b"{", b"[]", b'{"ruleId": 1}', b'{"ruleId": [1], "key": {}}'], key=b"other"
+    )
     settings = DetectorSettings(topics=names)
     recording = record_run(topics.kafka, settings, load_schema("default"))
     found = []
@@ -57,6 +60,8 @@ def test_an_alert_of_the_topics_is_proved(topics: OwnTopics, tmp_path: Path) -> 
     changed = file.read_bytes().replace(b"statement.json", b"statement.jsom")
     file.write_bytes(changed)
     assert fraud("verify", str(file)).exit_code == 74
+    unreadable = fraud("prove", "other", env=topics.environment)
+    assert (unreadable.exit_code, "alert other is unreadable" in unreadable.err) == (75, True)
     missing = fraud("prove", "nothing", env=topics.environment)
     assert (missing.exit_code, "no alert nothing" in missing.err) == (75, True)
 

@@ -47,8 +47,6 @@ _OF_FAULT = {
     "limit": PaymentOutcome.BELOW_LIMIT,
     "conditions": PaymentOutcome.CONDITIONS,
 }
-
-
 _HOLDING = (PaymentOutcome.ALERT, PaymentOutcome.SHADOW, PaymentOutcome.SIGNAL)
 
 
@@ -74,9 +72,7 @@ class PaymentAnswer:
 
 def rules_in_force(log: PaymentLog, position: int) -> Sequence[int]:
     """The ids of the rules that were in force for a payment, ascending."""
-    timeline = log.timeline(int(log.numbers[position]))
-    seen = int(timeline.entry_counts_at(log.decoded.append_ms[position : position + 1])[0])
-    return sorted(timeline.rule_set(seen).rules)
+    return sorted(log.rules_at(position, log.timeline(int(log.numbers[position]))).rules)
 
 
 def answers_of(
@@ -144,11 +140,7 @@ def _of_named(
         and (naming.in_force.rule.shadow or not row.in_force.rule.shadow)
     ]
     evaluated = [each for each in answers if each.was_evaluated]
-    holding = [
-        each
-        for each in evaluated
-        if each.outcome in (PaymentOutcome.ALERT, PaymentOutcome.SHADOW, PaymentOutcome.SIGNAL)
-    ]
+    holding = [each for each in evaluated if each.outcome in _HOLDING]
     for each in [*holding, *evaluated][:1]:
         shown |= {"holds": bool(holding), "value": each.value, "count": each.count}
     return None, shown

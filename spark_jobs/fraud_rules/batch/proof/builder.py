@@ -17,7 +17,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import NotProvable, Reason
 from fraud_rules.model.log_entry import with_rejections
 from fraud_rules.model.rule import Rule, RuleDeletion
-from fraud_rules.model.ruleset import RuleInForce, RuleTimeline
+from fraud_rules.model.ruleset import RuleInForce, RuleSet, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, ROLE, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.proof.document import (
@@ -86,6 +86,11 @@ class PaymentLog:
         entries = [entry for entry in self._entries if entry.version < pin]
         return RuleTimeline(with_rejections(entries, rejections), pin)
 
+    def rules_at(self, position: int, timeline: RuleTimeline) -> RuleSet:
+        """The rules in force for a payment, in the rule log as its batch saw it."""
+        (seen,) = timeline.entry_counts_at(self.decoded.append_ms[position : position + 1]).tolist()
+        return timeline.rule_set(seen)
+
     def places_of(self, transaction_id: object, append_ms: int | None = None) -> list[int]:
         """The positions of the deliveries of a transaction, in the order of arrival."""
         column = self.decoded.columns[ID_FIELD]
@@ -137,8 +142,7 @@ def rows_of(log: PaymentLog, position: int, rule_id: int) -> list[JudgedRow] | N
     if the rule was not in force for the payment."""
     number = int(log.numbers[position])
     timeline = log.timeline(number)
-    seen = int(timeline.entry_counts_at(log.decoded.append_ms[position : position + 1])[0])
-    in_force = timeline.rule_set(seen).rules.get(rule_id)
+    in_force = log.rules_at(position, timeline).rules.get(rule_id)
     if in_force is None:
         return None
     entity = log.schema.entity_of(in_force.rule.grouping)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
+from confluent_kafka import Message
 
 from fraud_rules.batch.proof.answers import PaymentAnswer, answers_of, rules_in_force
 from fraud_rules.batch.proof.builder import PaymentLog, build_proof, first_read_ms, is_of_key
@@ -18,6 +19,7 @@ from fraud_rules.codec.transactions.needle import Needle
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import InputInvalid, NotProvable, RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.decoding import UNDECODABLE, decode_or_skip, decode_reason
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.logs.recorder import record_part
 from fraud_rules.logs.transactions import raw_transactions
@@ -32,7 +34,22 @@ __all__ = ["answers_from_topics", "prove_from_topics"]
 _FIRST_SPAN: Final = 4_096
 _MOST_SPAN: Final = 262_144
 _NO_AUDIT: Final = "the audit log of the control plane, which no topic has"
-_decode = msgspec.json.Decoder(float_hook=Decimal).decode
+_decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
+
+
+class _AlertMembers(msgspec.Struct, rename="camel"):
+    """The members of an alert that a proof reads."""
+
+    rule_id: int
+    rule_version: int
+    violated_rule: dict[str, Any]
+    key: dict[str, Any]
+    triggering_event: dict[str, Any]
+    event_time: int
+    ingestion_time: int
+
+
+_check = msgspec.json.Decoder(_AlertMembers).decode
 
 
 def prove_from_topics(
@@ -40,7 +57,10 @@ def prove_from_topics(
 ) -> Proof:
     """Prove a published alert. Raises NotProvable if the topics lack it, and BrokerUnavailable."""
     record = _find_alert(alert_id, kafka, settings)
-    alert = _decode(record)
+    try:
+        alert = _document(record)
+    except UNDECODABLE as error:
+        raise NotProvable(f"alert {alert_id} is unreadable: {decode_reason(error)}") from error
     since_ms = _first_ms(alert, schema) - settings.future_tolerance_ms
     part = record_part(kafka, settings, schema, since_ms, alert["ingestionTime"])
     log = PaymentLog(part.recording, schema, settings_of_recording(part.recording, settings))
@@ -76,11 +96,11 @@ def answers_from_topics(
     part = record_part(kafka, settings, schema, from_ms, payment.append_ms)
     log = PaymentLog(part.recording, schema, settings_of_recording(part.recording, settings))
     position = log.position_of(payment.partition, payment.offset)
-    found: list[PaymentAnswer] = []
-    for each in rules_in_force(log, position) if rule_id is None else [rule_id]:
-        alerts = [alert for alert in _alerts_since(kafka, settings, from_ms) if _decode(alert)["ruleId"] == each]
-        found += answers_of(log, position, each, alerts, part.from_ms)
-    return found
+    alerts: dict[int, list[bytes]] = {}
+    for alert in _alerts_since(kafka, settings, from_ms):
+        alerts.setdefault(alert.document["ruleId"], []).append(alert.value)
+    rules = rules_in_force(log, position) if rule_id is None else [rule_id]
+    return [answer for each in rules for answer in answers_of(log, position, each, alerts.get(each, ()), part.from_ms)]
 
 
 def _find_payment(
@@ -94,23 +114,29 @@ def _find_payment(
     value = int(transaction_id) if is_number else transaction_id
     needle = Needle.of(schema, ID_FIELD, value)
     reasons: list[str] = []
-    with TopicReader(kafka, settings.topics.transactions) as reader:
-        for partition in reader.partitions():
-            start, end = reader.offset_at(since_ms, partition), reader.ends(partition)[1]
-            span = {partition: (end if start is None else start, end)}
-            with closing(reader.read_ranges(span)) as messages:
-                for message in messages:
-                    if not needle.is_in(message.key(), message.value()):
-                        continue
-                    raw = raw_transactions([message], schema, settings)
-                    result = decode_transactions(raw, schema, settings.record_limits)
-                    reasons += [f"{each.reason}: {each.detail}" for each in result.rejects]
-                    for row in result.batch.rows(range(len(result.batch)), schema):
-                        if row[ID_FIELD] == value:
-                            event_ms, at_ms = int(str(row[TIME_FIELD])), int(result.batch.append_ms[0])
-                            return FoundPayment(partition, message.offset() or 0, at_ms, event_ms)
+    with closing(_records_with(needle, kafka, settings.topics.transactions, since_ms)) as records:
+        for partition, message in records:
+            result = decode_transactions(raw_transactions([message], schema, settings), schema, settings.record_limits)
+            reasons += [f"{each.reason}: {each.detail}" for each in result.rejects]
+            for row in result.batch.rows(range(len(result.batch)), schema):
+                if row[ID_FIELD] == value:
+                    event_ms, append_ms = int(str(row[TIME_FIELD])), int(result.batch.append_ms[0])
+                    return FoundPayment(partition, message.offset() or 0, append_ms, event_ms)
     quarantined = f"; a record with it is unreadable: {reasons[0]}" if reasons else ""
     raise NotProvable(f"{settings.topics.transactions} has no payment {transaction_id} in this time{quarantined}")
+
+
+def _records_with(
+    needle: Needle, kafka: KafkaConnection, topic: str, since_ms: int
+) -> Generator[tuple[int, Message], None, None]:
+    """The records from a time on that have the bytes of a value, with their partitions."""
+    with TopicReader(kafka, topic) as reader:
+        for partition in reader.partitions():
+            start, end = reader.offset_at(since_ms, partition), reader.ends(partition)[1]
+            with closing(reader.read_ranges({partition: (end if start is None else start, end)})) as messages:
+                for message in messages:
+                    if needle.is_in(message.key(), message.value()):
+                        yield partition, message
 
 
 def _reach_ms(event_ms: int, kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema) -> int:
@@ -163,16 +189,30 @@ def _earlier_alerts(
     cooldown_ms = int(alert["violatedRule"].get("cooldownSeconds", 0)) * 1_000
     from_ms = min(since_ms, alert["eventTime"] - cooldown_ms - settings.future_tolerance_ms)
     for each in _alerts_since(kafka, settings, from_ms):
-        if is_of_key(_decode(each), alert["ruleId"], alert["key"]):
-            yield each
+        if is_of_key(each.document, alert["ruleId"], alert["key"]):
+            yield each.value
 
 
-def _alerts_since(kafka: KafkaConnection, settings: DetectorSettings, from_ms: int) -> Iterator[bytes]:
-    """The live and shadow alerts that were written at a time or later."""
+class _WrittenAlert(NamedTuple):
+    """An alert as it was written, and decoded."""
+
+    value: bytes
+    document: Mapping[str, Any]
+
+
+def _alerts_since(kafka: KafkaConnection, settings: DetectorSettings, from_ms: int) -> Iterator[_WrittenAlert]:
+    """The live and shadow alerts that were written at a time or later. Unreadable records are skipped."""
     for topic in (settings.topics.alerts, settings.topics.shadow_alerts):
         with TopicReader(kafka, topic) as reader:
             for partition in reader.partitions():
                 start, end = reader.offset_at(from_ms, partition), reader.ends(partition)[1]
                 for record in [] if start is None else reader.read(start, end, partition):
-                    if record.value is not None:
-                        yield record.value
+                    document = decode_or_skip(topic, record, _document, partition)
+                    if document is not None and record.value is not None:
+                        yield _WrittenAlert(record.value, document)
+
+
+def _document(value: bytes) -> dict[str, Any]:
+    """Decode an alert. Raises one of UNDECODABLE, also for another form of a member that a proof reads."""
+    _check(value)
+    return _decode(value)
