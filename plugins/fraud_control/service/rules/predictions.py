@@ -61,8 +61,8 @@ class OffPrediction(NamedTuple):
         """The departure in words."""
         low, high = self.prediction.low, self.prediction.high
         return (
-            f"rule {self.rule_id} ({self.name}) raised {self.alerts:,} alerts on {self.day}, predicted were {low:,} to "
-            f"{high:,}; {self.author} wrote it, {self.approver} approved it"
+            f"rule {self.rule_id} ({self.name}) raised {self.alerts:,} alerts on {self.day}; the prediction was "
+            f"{low:,} to {high:,}. {self.author} wrote the rule, and {self.approver} approved it"
         )
 
 

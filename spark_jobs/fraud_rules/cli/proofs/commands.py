@@ -1,4 +1,4 @@
-"""`fraud prove` and `fraud verify`: a proof of an alert, and its check on any machine."""
+"""`fraud prove`, `fraud verify` and `fraud why`: a proof of an alert, its check, and the reason for no alert."""
 
 from __future__ import annotations
 

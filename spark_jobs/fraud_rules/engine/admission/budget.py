@@ -2,13 +2,14 @@
 
 A grouping keeps every transaction of its widest window plus the allowed lateness, once for all rules that share it.
 COUNT_DISTINCT also keeps a multiset for each filter, window and set of fields: its view has room for one entry per
-retained transaction. A rule with a long window keeps sums of older transactions, at most one for each: how many of them
-share a step cannot be known. So a rule adds state only if it starts a grouping, widens one, or brings a new multiset or
-new sums. The marks
-of alerts and the strings count with the retained state. A transaction's share of the strings is observed, because it
-depends on the payments: a payment has a string id of its own, and a type in common with others. The estimate cannot
-know how many marks a rule will add, because that depends on its alerts. Only the driver estimates. It
-stores its refusals in the pin, where the workers read them.
+retained transaction. A rule with a long window keeps sums of older transactions. The estimate counts one sum for each
+transaction, because it cannot know how many share a step. So a rule adds state only if it starts a grouping, widens
+one, or brings a new multiset or new sums.
+
+The marks of alerts and the strings count with the retained state. A transaction's share of the strings is observed,
+because it depends on the payments: a payment has a string id of its own, and a type in common with others. The estimate
+cannot know how many marks a rule will add, because that depends on its alerts. Only the driver estimates. It stores its
+refusals in the pin, where the workers read them.
 """
 
 from __future__ import annotations

@@ -112,8 +112,8 @@ def test_a_day_outside_of_the_prediction_raises_an_alarm_until_a_day_is_inside(s
     scene.clock.now_ms = MIDNIGHT_MS + DAY_MS + 1
     watch.step()
     assert alarms.open == {"rule 1"}
-    assert "rule 1 (Mules) raised 40 alerts on 2023-11-15, predicted were 6 to 16" in alarms.said["rule 1"]
-    assert "ann wrote it, pat approved it" in alarms.said["rule 1"]
+    assert "rule 1 (Mules) raised 40 alerts on 2023-11-15; the prediction was 6 to 16." in alarms.said["rule 1"]
+    assert "ann wrote the rule, and pat approved it" in alarms.said["rule 1"]
     add_alerts(scene, 1, 12, first=100)
     add_alerts(scene, 1, 3, first=200, shadow=True)
     scene.clock.now_ms = MIDNIGHT_MS + 2 * DAY_MS

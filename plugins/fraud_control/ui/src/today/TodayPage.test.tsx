@@ -78,7 +78,7 @@ test("the page names the rules outside of their prediction", async () => {
   renderPage(<TodayPage />);
   const link = await screen.findByRole("link", { name: "7 Mules" });
   expect(link).toHaveAttribute("href", "/rules/7?tab=outcome");
-  expect(link.parentElement).toHaveTextContent("7 Mules: 40 alerts on 2023-11-14, predicted 6 to 16");
+  expect(link.parentElement).toHaveTextContent("7 Mules: 40 alerts on 2023-11-14; the prediction was 6 to 16");
 });
 
 test("a day without alerts, and figures that are not complete", async () => {

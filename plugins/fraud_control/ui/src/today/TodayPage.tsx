@@ -123,7 +123,7 @@ function OffPrediction({ rules }: { rules: Today["offPrediction"] }) {
             <Link to={`/rules/${rule.ruleId}?tab=outcome`}>
               {rule.ruleId} {rule.name}
             </Link>
-            : {formatCount(rule.alerts, "alert")} on {rule.day}, predicted {formatNumber(rule.low)} to{" "}
+            : {formatCount(rule.alerts, "alert")} on {rule.day}; the prediction was {formatNumber(rule.low)} to{" "}
             {formatNumber(rule.high)}
           </li>
         ))}
