@@ -1,7 +1,7 @@
 """A batch with very many alerts of a rule that names rules: its marks survive the end of the detector.
 
-The marks need more than one record of the topic of the markers. The last batch before the end has changed them, so only
-the marker's parts have them.
+The marks need several parts of the marker; parts are small here, so that some thousand keys suffice. The last batch
+before the end has changed the marks, so only the marker's parts have them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
-KEYS = 30_000
+KEYS = 6_000
+PART_BYTES = 100_000
 SUPPRESSED = [payee % 3 for payee in range(KEYS)]
 COOLDOWN_MS = 60_000
 RULES = [
@@ -47,7 +48,9 @@ class Site:
 
     def __init__(self, home: Path, project: Project, topics: OwnTopics) -> None:
         made = Installation.make(home, project, topics, key_groups=8, tick_ms=20_000)
-        self.installation = with_constants(made, batch_loop___WARM_BATCHES=0)
+        self.installation = with_constants(
+            made, batch_loop___WARM_BATCHES=0, checkpoint__mark_parts__PART_BYTES=PART_BYTES
+        )
         self.topics, self._start_ms, self._sent = topics, now_ms() - 300_000, 0
         produce(topics.bootstrap, topics.names.rules, [json.dumps(rule).encode() for rule in RULES])
 
