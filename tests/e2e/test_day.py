@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.e2e.navigation import bar_link
 from tests.e2e.people import People
 from tests.e2e.rules import confirm
 from tests.e2e.world import ARCHIVED, World
@@ -46,7 +47,7 @@ def test_the_day_of_a_viewer_an_analyst_and_an_approver(fired: int, running: Wor
     running.await_live(rule_id)
     running.pay(PAYER, 51)
     close_case(ann, f"Payer {PAYER}")
-    vera.get_by_role("link", name="Today", exact=True).click()
+    bar_link(vera, "Today").click()
     expect(vera.get_by_role("region", name="Recent changes")).to_contain_text(NAME)
 
 
@@ -63,7 +64,7 @@ def read_the_morning(vera: Page) -> None:
     expect(alert.get_by_role("link", name="New rule from this alert")).to_have_count(0)
     vera.reload()
     expect(alert.get_by_role("button", expanded=True)).to_be_visible()
-    vera.get_by_role("link", name="Approvals").click()
+    bar_link(vera, "Approvals").click()
     expect(vera.get_by_role("article").first).to_contain_text("An approver must decide.")
     expect(vera.get_by_role("button", name="Approve")).to_have_count(0)
 
@@ -107,7 +108,7 @@ def request_activation(ann: Page) -> None:
 
 def approve_with_figures(ben: Page, rule_id: int) -> None:
     """The approver sees the analyst's what-if and the shadow alerts beside the request."""
-    ben.get_by_role("link", name="Approvals").click()
+    bar_link(ben, "Approvals").click()
     asked = ben.get_by_role("article", name=f"Rule {rule_id}")
     expect(asked).to_contain_text("finds smaller frauds, too")
     expect(asked).to_contain_text("Expected alerts per day")
@@ -121,13 +122,13 @@ def approve_with_figures(ben: Page, rule_id: int) -> None:
 
 def row_of(page: Page) -> Locator:
     """Open the page *Rules*, and return the row of the new rule."""
-    page.get_by_role("link", name="Rules", exact=True).click()
+    bar_link(page, "Rules").click()
     return page.get_by_role("table", name="Rules").get_by_role("row").filter(has_text=NAME)
 
 
 def close_case(page: Page, entity: str) -> None:
     """Find a case in the review queue, and close it by keyboard."""
-    page.get_by_role("link", name="Cases", exact=True).click()
+    bar_link(page, "Cases").click()
     page.get_by_role("link", name=entity, exact=True).click()
     expect(page.get_by_role("heading", level=1, name=entity)).to_be_visible()
     expect(page.get_by_role("list", name="Alerts").get_by_role("listitem")).to_have_count(1)

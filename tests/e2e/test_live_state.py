@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Request, expect
 
 from fraud_local.airflow import Component
+from tests.e2e.navigation import bar_link
 from tests.e2e.people import People
 from tests.e2e.world import World
 from tests.support.waiting import until
@@ -97,7 +98,7 @@ def test_a_server_that_hangs_is_named_and_recovers(fired: int, running: World, p
         expect(page.get_by_role("status", name="Detector")).to_contain_text("No answer")
         expect(detector.get_by_role("region", name="Verdict")).to_contain_text("No answer")
         expect(page.get_by_text("Live updates")).to_have_count(0)
-        page.get_by_role("link", name="Lists", exact=True).click()
+        bar_link(page, "Lists").click()
         expect(page.get_by_text("Waiting for the server for")).to_be_visible()
     finally:
         for process in server:

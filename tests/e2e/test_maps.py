@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.e2e.navigation import bar_link
 from tests.e2e.people import People
 from tests.e2e.rules import MINIMAL, confirm
 from tests.e2e.world import World
@@ -38,7 +39,7 @@ def test_a_map_from_its_paste_to_a_changed_limit(running: World, people: People)
     expect(ann.get_by_role("main").locator(".chip", has_text=re.compile("^Live$")).first).to_be_visible()
 
     running.pay(PAYER, 60, 55.5)
-    ann.get_by_role("link", name="Alerts", exact=True).click()
+    bar_link(ann, "Alerts").click()
     alert = ann.get_by_role("list", name="Alerts").get_by_role("listitem").filter(has_text=f"Payer {PAYER}")
     expect(alert).to_contain_text("115.5")
     see_history(ann, f"{running.control}/maps/{MAP}?tab=history")

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from fraud_rules.configuration.project import Project
+from tests.e2e.navigation import bar_link
 from tests.e2e.people import People
 from tests.e2e.world import World
 from tests.support.control_plane.web.api_server import PASSWORD
@@ -67,7 +68,7 @@ def logged_in(people: People, running: World, user: str, tour: Tour) -> Page:
 
 def write_rule(ann: Page, tour: Tour) -> int:
     """From an alert to a request for the activation of a rule. Return the id of the rule."""
-    tour.click(ann.get_by_role("link", name="Alerts", exact=True), "Alerts")
+    tour.click(bar_link(ann, "Alerts"), "Alerts")
     alert = ann.get_by_role("list", name="Alerts").get_by_role("listitem").filter(has_text="Rapid transfers").first
     tour.click(alert.get_by_role("button").first)
     tour.click(alert.get_by_role("button", name="Show transactions"), "Show transactions")
@@ -96,7 +97,7 @@ def write_rule(ann: Page, tour: Tour) -> int:
 
 
 def approve(ben: Page, rule_id: int, tour: Tour) -> None:
-    tour.click(ben.get_by_role("link", name="Approvals"), "Approvals")
+    tour.click(bar_link(ben, "Approvals"), "Approvals")
     asked = ben.get_by_role("article", name=f"Rule {rule_id}")
     expect(asked).to_contain_text("smaller sums, too")
     expect(asked).to_contain_text("Expected alerts per day")
@@ -106,7 +107,7 @@ def approve(ben: Page, rule_id: int, tour: Tour) -> None:
 
 def visit_case(ann: Page, tour: Tour) -> None:
     """Take a case and look at the next one with the keyboard, and open the page of its payer."""
-    tour.click(ann.get_by_role("link", name="Cases", exact=True), "Cases")
+    tour.click(bar_link(ann, "Cases"), "Cases")
     tour.click(ann.get_by_role("link", name=re.compile("^Payer 91")).first)
     expect(ann.get_by_role("heading", level=1)).to_have_text(re.compile("^Payer 91"))
     first = ann.get_by_role("heading", level=1).inner_text()

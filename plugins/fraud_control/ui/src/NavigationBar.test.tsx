@@ -1,5 +1,6 @@
 // @vitest-environment jsdom
-import { screen } from "@testing-library/react";
+import { screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
 import { expect, test } from "vitest";
 import { API } from "./api/http";
@@ -72,4 +73,24 @@ test("the bar and its menu show the time zone of the times", () => {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   expect(screen.getByTitle("Time zone of all times on these pages")).toHaveTextContent(timeZone);
   expect(screen.getByText(`Times in ${timeZone} · ann · analyst`)).toBeInTheDocument();
+});
+
+test("the pages are in three groups, which open by keyboard and close with Escape", async () => {
+  const client = newClient();
+  client.setQueryData(keys.me, ANALYST);
+  renderPage(<NavigationBar me={ANALYST} />, { client, at: "/cases/5" });
+  const bar = within(screen.getByRole("navigation", { name: "Fraud rules" }));
+  const buttons = bar.getAllByRole("button").map((each) => each.textContent);
+  expect(buttons).toEqual(["Menu: Cases", "Work: Cases", "Rules", "Run"]);
+  const group = bar.getByRole("button", { name: "Work: Cases" });
+  expect(group).toHaveAttribute("aria-expanded", "false");
+  group.focus();
+  await userEvent.keyboard("{Enter}");
+  expect(group).toHaveAttribute("aria-expanded", "true");
+  expect(bar.getByRole("link", { name: "Cases" })).toHaveAttribute("aria-current", "page");
+  await userEvent.tab();
+  expect(bar.getByRole("link", { name: "Today" })).toHaveFocus();
+  await userEvent.keyboard("{Escape}");
+  expect(group).toHaveAttribute("aria-expanded", "false");
+  expect(group).toHaveFocus();
 });

@@ -1,7 +1,7 @@
 import { Group, Text, VisuallyHidden } from "@mantine/core";
-import { IconMenu2 } from "@tabler/icons-react";
+import { IconChevronDown, IconMenu2 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
-import { type FocusEvent, type KeyboardEvent, useRef, useState } from "react";
+import { type FocusEvent, type KeyboardEvent, useState } from "react";
 import { matchPath, NavLink, useLocation } from "react-router";
 import { useCan } from "./api/hooks";
 import { get } from "./api/http";
@@ -19,7 +19,7 @@ export function NavigationBar({ me }: { me: Me }) {
   return (
     <header className="bar">
       <div className="bar-inside">
-        <Navigation pages={usePages(me)} user={`${me.user} · ${me.role ?? ""}`} />
+        <Navigation groups={usePages(me)} user={`${me.user} · ${me.role ?? ""}`} />
         <Group gap="xs" wrap="nowrap">
           <OpenAlarms />
           <StreamStatus />
@@ -47,66 +47,112 @@ const TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 type PageName = readonly [path: string, name: string];
 
+/** A group of the bar with its pages. */
+type PageGroup = readonly [name: string, pages: readonly PageName[]];
+
 /** The pages that the user may open. */
-function usePages(me: Me): PageName[] {
+function usePages(me: Me): readonly PageGroup[] {
   const can = useCan();
-  return [
+  const work: PageName[] = [
     ["/today", "Today"],
-    ["/rules", "Rules"],
-    ["/lists", "Lists"],
-    ["/maps", "Maps"],
     ["/alerts", "Alerts"],
     ["/cases", "Cases"],
     ["/decisions", "Decisions"],
+  ];
+  const rules: PageName[] = [
+    ["/rules", "Rules"],
+    ["/lists", "Lists"],
+    ["/maps", "Maps"],
     ["/approvals", "Approvals"],
     ["/quality", "Quality"],
-    ["/notifications", "Notifications"],
-    ["/data", "Data"],
+  ];
+  const run: PageName[] = [
     ["/detector", "Detector"],
-    ["/api-docs", "API"],
+    ["/data", "Data"],
+    ["/notifications", "Notifications"],
     ...(can("readAudit") ? [["/audit", "Audit"] as const] : []),
+    ["/api-docs", "API"],
     ...(can("control") ? [["/admin", "Roles & controls"] as const] : []),
     ...(me.demo ? [["/demo", "Demo"] as const] : []),
   ];
+  return [
+    ["Work", work],
+    ["Rules", rules],
+    ["Run", run],
+  ];
 }
 
-/** The links. In a narrow window, a button with the name of the current page shows and hides them. */
-function Navigation({ pages, user }: { pages: readonly PageName[]; user: string }) {
+const MENU = "Menu";
+
+/**
+ * The links, in groups that open below their buttons. In a narrow window, a button with the name of the current page
+ * shows and hides all of them.
+ */
+function Navigation({ groups, user }: { groups: readonly PageGroup[]; user: string }) {
   const { pathname, key } = useLocation();
-  const [openAt, setOpenAt] = useState<string | null>(null);
-  const button = useRef<HTMLButtonElement>(null);
-  const isOpen = openAt === key; // a new location closes the menu
-  const current = pages.find(([path]) => matchPath({ path, end: false }, pathname));
+  const [opened, setOpened] = useState({ at: key, name: "" });
+  const open = opened.at === key ? opened.name : ""; // a new location closes the menu
+  const setOpen = (name: string) => setOpened({ at: key, name });
+  const isCurrent = ([path]: PageName) => matchPath({ path, end: false }, pathname) !== null;
+  const current = groups.flatMap(([, pages]) => pages).find(isCurrent);
   const close = (event: KeyboardEvent) => {
-    if (event.key !== "Escape" || !isOpen) return;
-    setOpenAt(null);
-    button.current?.focus();
+    if (event.key !== "Escape" || open === "") return;
+    event.currentTarget.querySelector<HTMLElement>("[aria-expanded=true]")?.focus();
+    setOpen("");
   };
   const leave = (event: FocusEvent) => {
-    if (!event.currentTarget.contains(event.relatedTarget)) setOpenAt(null);
+    if (!event.currentTarget.contains(event.relatedTarget)) setOpen("");
   };
   return (
     <nav aria-label="Fraud rules" onKeyDown={close} onBlur={leave}>
       <button
         type="button"
-        ref={button}
-        aria-expanded={isOpen}
+        className="menu"
+        aria-expanded={open === MENU}
         aria-controls="pages"
-        onClick={() => setOpenAt(isOpen ? null : key)}
+        onClick={() => setOpen(open === MENU ? "" : MENU)}
       >
         <IconMenu2 size={16} aria-hidden />
         Menu{current && `: ${current[1]}`}
         <PendingCount />
       </button>
-      <ul id="pages" data-open={isOpen}>
-        {pages.map(([path, name]) => (
-          <li key={path}>
-            <NavLink to={path} onClick={() => setOpenAt(null)}>
-              {name}
-              {path === "/approvals" && <PendingCount />}
-            </NavLink>
-          </li>
-        ))}
+      <ul id="pages" data-open={open === MENU}>
+        {groups.map(([name, pages]) => {
+          const here = pages.find(isCurrent);
+          return (
+            <li
+              key={name}
+              className="group"
+              onPointerEnter={({ pointerType }) => pointerType === "mouse" && open !== MENU && setOpen(name)}
+              onPointerLeave={({ pointerType }) => pointerType === "mouse" && open !== MENU && setOpen("")}
+            >
+              <span className="group-name">{name}</span>
+              <button
+                type="button"
+                aria-expanded={open === name}
+                aria-controls={`pages-${name}`}
+                data-current={here !== undefined}
+                // The pointer of a mouse has opened the group already, so only the keyboard closes it here.
+                onClick={({ detail }) => setOpen(open === name && detail === 0 ? "" : name)}
+              >
+                {name}
+                {here && `: ${here[1]}`}
+                {name === "Rules" && <PendingCount />}
+                <IconChevronDown size={14} aria-hidden />
+              </button>
+              <ul id={`pages-${name}`} data-open={open === name}>
+                {pages.map(([path, page]) => (
+                  <li key={path}>
+                    <NavLink to={path} onClick={() => setOpen("")}>
+                      {page}
+                      {path === "/approvals" && <PendingCount />}
+                    </NavLink>
+                  </li>
+                ))}
+              </ul>
+            </li>
+          );
+        })}
         <li className="session dimmed small">
           Times in {TIME_ZONE} · {user}
         </li>
