@@ -288,7 +288,8 @@ def compose(
             lambda: subscriptions.receivers(environment.receiver_exists), _NOTIFICATION_RECEIVERS_TTL_S
         ),
         today=CachedValue(
-            lambda: today_of(memory.day, database, now_ms(), complete=feed.day_is_complete), _TODAY_TTL_S
+            lambda: today_of(memory.day, database, settings.resolve_hours, now_ms(), complete=feed.day_is_complete),
+            _TODAY_TTL_S,
         ),
         off_predictions=CachedValue(partial(_off_predictions, store), _OFF_PREDICTIONS_TTL_S),
         health_hours=health_hours,

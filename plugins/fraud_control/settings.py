@@ -34,6 +34,7 @@ __all__ = [
     "Notifications",
     "ProxyLogin",
     "Rates",
+    "ResolveHours",
 ]
 
 _E = TypeVar("_E", bound=StrEnum)
@@ -85,6 +86,18 @@ class Flood:
 
 
 @dataclass(frozen=True, slots=True)
+class ResolveHours:
+    """The hours from the first alert of a case within which it should be closed, by its severity. A case without a
+    known severity has no such time.
+    """
+
+    critical: int = bounded(4, 1, 8_760)
+    high: int = bounded(24, 1, 8_760)
+    medium: int = bounded(72, 1, 8_760)
+    low: int = bounded(168, 1, 8_760)
+
+
+@dataclass(frozen=True, slots=True)
 class Rates:
     """Rate limits of one user at one server. A burst may use the requests of five seconds at once.
 
@@ -124,6 +137,7 @@ _BOUNDS = Bounds()
 _PROXY_LOGIN = ProxyLogin()
 _RATES = Rates()
 _FLOOD = Flood()
+_RESOLVE_HOURS = ResolveHours()
 _NOTIFICATIONS = Notifications()
 
 
@@ -145,6 +159,7 @@ class ControlPlaneSettings:
     bounds: Bounds = _BOUNDS
     rates: Rates = _RATES
     flood: Flood = _FLOOD
+    resolve_hours: ResolveHours = _RESOLVE_HOURS
     notifications: Notifications = _NOTIFICATIONS
     proxy_login: ProxyLogin = _PROXY_LOGIN
     bindings: Mapping[str, Role] = field(default_factory=dict)

@@ -60,6 +60,7 @@ class CaseSort(StrEnum):
     SEVERITY = "severity"
     NEWEST = "newest"
     OLDEST = "oldest"
+    DUE = "due"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,9 @@ class CaseSearch:
     """The filters of the review queue; None and empty values select every case.
 
     `entity` is a field and its value. `text` is the beginning of a value. `alert_id` selects the case of one alert.
-    `since_ms` (inclusive) and `until_ms` (exclusive) bound all alerts of a case. With `only_rule`, a case has
-    alerts of no other rule than `rule_id`.
+    `handed` selects the cases that another user has assigned to their assignee, and `overdue` those that should be
+    closed by now. `since_ms` (inclusive) and `until_ms` (exclusive) bound all alerts of a case. With `only_rule`, a
+    case has alerts of no other rule than `rule_id`.
     """
 
     statuses: frozenset[CaseStatus] = frozenset()
@@ -82,6 +84,8 @@ class CaseSearch:
     since_ms: int | None = None
     until_ms: int | None = None
     only_rule: bool = False
+    handed: bool = False
+    overdue: bool = False
     sort: CaseSort = CaseSort.SEVERITY
 
     def described(self) -> dict[str, object]:
@@ -98,6 +102,8 @@ class CaseSearch:
             "alertId": self.alert_id,
             "since": self.since_ms,
             "until": self.until_ms,
+            "handed": self.handed,
+            "overdue": self.overdue,
         }
         return {name: value for name, value in values.items() if value}
 
@@ -120,6 +126,7 @@ class Case(ReadModel):
     status: CaseStatus
     outcome: CaseOutcome | None
     assignee: str | None
+    handed_by: str | None = Field(description="The user who handed the case over to its assignee.")
     severity: AlertSeverity = Field(description="The highest severity of its alerts that are not retracted.")
     alerts: int = Field(description="The alerts that joined the case, also those that have left the alert index.")
     first_alert_ms: EpochMs = Field(serialization_alias="firstAlert")
@@ -133,6 +140,10 @@ class Case(ReadModel):
     retracted: int = Field(description="Its retracted alerts. The other counts are without them.")
     expires_ms: EpochMs | None = Field(
         serialization_alias="expiresAt", description="When the case expires, if no person works on it until then."
+    )
+    due_ms: EpochMs | None = Field(
+        serialization_alias="dueAt",
+        description="When the case should be closed, by its severity. Null for a closed case, and without a severity.",
     )
     rules: list[CaseRule] = Field(description="The rules with the most alerts first.")
 
@@ -151,13 +162,10 @@ class CaseEvent(ReadModel):
 
 
 class CaseDetail(Case):
-    """A case with its newest events, the earlier and later cases of its entity, and the open cases of other ids in its
-    payments.
-    """
+    """A case with its newest events, and the earlier and later cases of its entity."""
 
     events: list[CaseEvent]
     same_entity: list[Case]
-    related: list[Case]
 
 
 class BulkChange(ReadModel):

@@ -14,7 +14,8 @@ from fraud_control.domain.item import RULE
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RecentChange
 from fraud_control.feed.day_figures import DayFigures, DaySummary
-from fraud_control.service.cases.queries import count_open
+from fraud_control.service.cases.queries import OpenCases, count_open
+from fraud_control.settings import ResolveHours
 from fraud_control.store.alert_models import MarkRow
 from fraud_control.store.database import Database
 from fraud_control.store.models import ItemHead, RevisionRow
@@ -28,8 +29,7 @@ _MOST_MARKS: Final = 100_000
 @dataclass(frozen=True, slots=True)
 class Today:
     """The last 24 hours. `reviewed` counts the live alerts that users have marked. `names` are the names and severities
-    of the listed rules. `complete` is false if the figures lack older alerts of this time. `open_cases` counts the
-    cases that are not closed, `unassigned_cases` those of them without an assignee.
+    of the listed rules. `complete` is false if the figures lack older alerts of this time.
     """
 
     at_ms: int
@@ -38,20 +38,19 @@ class Today:
     names: Mapping[int, tuple[str, str]]
     changes: Sequence[RecentChange]
     complete: bool
-    open_cases: int
-    unassigned_cases: int
+    cases: OpenCases
 
 
-def today_of(figures: DayFigures, database: Database, now_ms: int, *, complete: bool) -> Today:
+def today_of(figures: DayFigures, database: Database, hours: ResolveHours, now_ms: int, *, complete: bool) -> Today:
     """Combine the figures. Raises Unavailable."""
     summary = figures.summary(now_ms)
     with database.reading() as session:
         marked = _marked_since(session, summary.since_ms)
         names = _rule_names(session, [rule_id for rule_id, _, _ in summary.rules])
         changes = _recent_changes(session)
-        cases, unassigned = count_open(session)
+        cases = count_open(session, hours, now_ms)
     reviewed = figures.count_of(marked, now_ms)
-    return Today(now_ms, summary, reviewed, names, changes, complete, cases, unassigned)
+    return Today(now_ms, summary, reviewed, names, changes, complete, cases)
 
 
 def _marked_since(session: Session, since_ms: int) -> Sequence[str]:

@@ -15,8 +15,9 @@ class CaseRow(Base):
     """A case: the live alerts of one entity, up to its closing.
 
     `open_entity` is FIELD:VALUE, and null after the closing, so an entity has at most one case that is not closed.
-    `urgency` orders the severities from 0 (critical). `alerts` counts the alerts that joined the case. `revision`
-    counts the changes of status and assignee. `updated_ms` and `updated_by` are null until a person works on the case.
+    `handed_by` is the user who assigned the case to another one. `urgency` orders the severities from 0 (critical).
+    `alerts` counts the alerts that joined the case. `revision` counts the changes of status and assignee. `updated_ms`
+    and `updated_by` are null until a person works on the case.
     """
 
     __tablename__ = "cases"
@@ -38,6 +39,7 @@ class CaseRow(Base):
     closed: Mapped[bool]
     outcome: Mapped[str | None] = mapped_column(String(16))
     assignee: Mapped[str | None] = mapped_column(String(USER_CHARS))
+    handed_by: Mapped[str | None] = mapped_column(String(USER_CHARS))
     urgency: Mapped[int] = mapped_column(SmallInteger)
     alerts: Mapped[int]
     first_alert_ms: Mapped[int]

@@ -38,6 +38,7 @@ from fraud_control.service.alerts.saved_searches import AlertSearches
 from fraud_control.service.audit import AuditFilter, AuditScan
 from fraud_control.service.cases import bulk, changes, marks
 from fraud_control.service.cases import queries as case_queries
+from fraud_control.service.cases.overview import case_overview
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.collections import imports as collection_imports
 from fraud_control.service.collections import queries as collection_queries
@@ -105,6 +106,7 @@ class CaseDesk:
         self.store = store
         self.page = reading(store, case_queries.case_page)
         self.detail = reading(store, case_queries.case_detail)
+        self.overview = reading(store, case_overview)
         self.assignees = reading(store, case_queries.assignees)
         self.assign = self._changing(changes.assign)
         self.change_status = self._changing(changes.change_status)
@@ -128,7 +130,7 @@ class CaseDesk:
 
     def count_open(self, search: CaseSearch) -> int:
         with self.store.reading() as work:
-            return bulk.matching_cases(work.session, search)
+            return bulk.matching_cases(work, search)
 
     def count_unreviewed(self, search: AlertSearch, snoozing: Snoozing) -> int:
         return len(self._matching(search, snoozing))

@@ -42,9 +42,9 @@ _VERDICTS: Final[Mapping[CaseOutcome, MarkVerdict]] = {
 }
 
 
-def matching_cases(session: Session, search: CaseSearch) -> int:
+def matching_cases(work: UnitOfWork, search: CaseSearch) -> int:
     """Count the cases of a filter that are not closed."""
-    return session.scalar(select(func.count()).where(*_open(session, search))) or 0
+    return work.session.scalar(select(func.count()).where(*_open(work, search))) or 0
 
 
 def matching_alerts(session: Session, search: AlertSearch, snoozing: Snoozing) -> Sequence[str]:
@@ -66,8 +66,8 @@ def close_matching(
     if marks and verdict is None:
         raise Invalid([Reason("marks", "an inconclusive case has no mark for its alerts")])
     session = work.session
-    matching = matching_cases(session, search)
-    oldest_first = select(CaseRow.case_id).where(*_open(session, search)).order_by(CaseRow.case_id)
+    matching = matching_cases(work, search)
+    oldest_first = select(CaseRow.case_id).where(*_open(work, search)).order_by(CaseRow.case_id)
     ids = session.scalars(oldest_first.limit(MOST_CASES)).all()
     marked = _mark_alerts_of(work, who, ids, verdict) if marks and verdict is not None else 0
     detail = {"status": CaseStatus.CLOSED.value, "outcome": outcome.value}
@@ -109,8 +109,8 @@ def undo(work: UnitOfWork, who: Actor, seq: int) -> BulkChange:
     return _recorded(work, who, "case.bulk_undo", subject, facts, "", len(reopened), marked, len(ids) - len(reopened))
 
 
-def _open(session: Session, search: CaseSearch) -> list[ColumnElement[bool]]:
-    return [*case_conditions(session, search), CaseRow.closed.is_(False)]
+def _open(work: UnitOfWork, search: CaseSearch) -> list[ColumnElement[bool]]:
+    return [*case_conditions(work, search), CaseRow.closed.is_(False)]
 
 
 def _change(

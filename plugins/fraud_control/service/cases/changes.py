@@ -28,8 +28,10 @@ _MOST_COMMENTS: Final = 1_000
 _PLACE: Final = (AlertRow.append_ms, AlertRow.source, AlertRow.offset)
 
 
-def assign(work: UnitOfWork, who: Actor, case_id: int, revision: int, assignee: str | None) -> None:
-    """Set the assignee of a case; None for no assignee. Raises NotFound, Conflict, RequestRefused, Invalid."""
+def assign(work: UnitOfWork, who: Actor, case_id: int, revision: int, assignee: str | None, comment: str = "") -> None:
+    """Set the assignee of a case; None for no assignee. A user who assigns it to another one hands it over, with the
+    comment as a note. Raises NotFound, Conflict, RequestRefused, Invalid.
+    """
     require(who, Permission.WORK_CASES)
     case = _checked_case(work.session, case_id, revision)
     if assignee == case.assignee:
@@ -37,7 +39,8 @@ def assign(work: UnitOfWork, who: Actor, case_id: int, revision: int, assignee: 
     _check_assignee(work, assignee)
     before = _facts(case)
     case.assignee = assignee
-    _save(work, who, case, before, CaseAction.ASSIGN, {"assignee": assignee}, "")
+    case.handed_by = None if assignee in (None, who.user) else who.user
+    _save(work, who, case, before, CaseAction.ASSIGN, {"assignee": assignee}, comment.strip())
 
 
 def change_status(

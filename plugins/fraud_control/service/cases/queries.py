@@ -1,4 +1,6 @@
-"""Reads cases. Every order of the review queue has an index of the database."""
+"""Reads cases. Every order of the review queue has an index of the database, but that by due time: it sorts the cases
+that match.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, and_, case, func, not_, or_, select, tuple_
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy.orm import Session
 
 from fraud_control.domain.case_models import (
     URGENCIES,
@@ -24,25 +26,28 @@ from fraud_control.domain.case_models import (
 from fraud_control.domain.errors import Invalid, NotFound
 from fraud_control.domain.roles import Role
 from fraud_control.service.bindings import bindings
+from fraud_control.service.cases.due import due_ms, due_order, overdue
 from fraud_control.service.cases.endings import untouched
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.store.alert_models import RETRACTED, AlertRow, AlertValueRow, MarkRow
+from fraud_control.settings import ResolveHours
+from fraud_control.store.alert_models import RETRACTED, AlertRow, MarkRow
 from fraud_control.store.case_models import CaseEventRow, CaseRow
 from fraud_rules.errors import Reason
 
 __all__ = [
-    "UNREVIEWED", "CasePage", "assignees", "case_conditions", "case_detail", "case_of", "case_page", "count_open",
+    "MOST_OTHERS", "UNREVIEWED", "CasePage", "OpenCases", "assignees", "case_conditions", "case_detail", "case_of",
+    "case_page", "cases_of", "count_open",
 ]  # fmt: skip
 
 UNREVIEWED: Final = not_(select(MarkRow).where(MarkRow.alert_id == AlertRow.alert_id).exists())
 """The condition for alerts without a mark."""
 
 _EVENTS: Final = 500
-_OTHERS: Final = 20
-_RELATED_ALERTS: Final = 200
+MOST_OTHERS: Final = 20
+"""The number of other cases that a case shows."""
 _LAST: Final = "\U0010ffff"
 
-_Column = tuple[InstrumentedAttribute[int], bool]
+_Column = tuple[Any, bool]
 """A column of an order, and whether it descends."""
 
 _ORDERS: Final[dict[CaseSort, tuple[_Column, ...]]] = {
@@ -75,41 +80,50 @@ def case_page(
 
     The page before a case is the one that ends there. Raises Invalid if there is no such case.
     """
-    session, kept_ms = work.session, _kept_ms(work)
-    columns = _ORDERS[search.sort]
+    session = work.session
+    columns = _order(work, search.sort)
     backwards = after is None and before is not None
-    wanted = list(case_conditions(session, search))
+    wanted = list(case_conditions(work, search))
     place = before if backwards else after
     if place is not None:
         wanted.append(_beyond(session, columns, place, backwards=backwards))
     order = [column.desc() if descends is not backwards else column.asc() for column, descends in columns]
     rows = session.scalars(select(CaseRow).where(*wanted).order_by(*order).limit(limit + 1)).all()
     shown = list(rows[:limit])
-    return CasePage(_cases(session, shown[::-1] if backwards else shown, kept_ms), len(rows) > limit)
+    return CasePage(cases_of(work, shown[::-1] if backwards else shown), len(rows) > limit)
 
 
-def count_open(session: Session) -> tuple[int, int]:
-    """Count the cases that are not closed, and those of them without an assignee."""
-    counted = select(func.count(), func.count(CaseRow.assignee)).where(CaseRow.closed.is_(False))
-    cases, assigned = session.execute(counted).one()
-    return cases, cases - assigned
+@dataclass(frozen=True, slots=True)
+class OpenCases:
+    """The number of cases that are not closed, of those without an assignee, and of those that are overdue."""
+
+    cases: int
+    unassigned: int
+    overdue: int
+
+
+def count_open(session: Session, hours: ResolveHours, now_ms: int) -> OpenCases:
+    """Count the cases that are not closed."""
+    late = func.count(case((overdue(hours, now_ms), 1)))
+    counted = select(func.count(), func.count(CaseRow.assignee), late).where(CaseRow.closed.is_(False))
+    cases, assigned, late_cases = session.execute(counted).one()
+    return OpenCases(cases, cases - assigned, late_cases)
 
 
 def case_detail(work: UnitOfWork, case_id: int) -> CaseDetail:
-    """Read a case with its events and other cases. Raises NotFound."""
-    session, kept_ms = work.session, _kept_ms(work)
+    """Read a case with its events and the other cases of its entity. Raises NotFound."""
+    session = work.session
     row = case_of(session, case_id)
     newest = select(CaseEventRow).where(CaseEventRow.case_id == case_id).order_by(CaseEventRow.event_id.desc())
     same = select(CaseRow).where(
         CaseRow.entity_value == row.entity_value, CaseRow.entity_field == row.entity_field, CaseRow.case_id != case_id
     )
-    same_entity = session.scalars(same.order_by(CaseRow.case_id.desc()).limit(_OTHERS)).all()
-    (found,) = _cases(session, [row], kept_ms)
+    same_entity = session.scalars(same.order_by(CaseRow.case_id.desc()).limit(MOST_OTHERS)).all()
+    (found,) = cases_of(work, [row])
     return CaseDetail(
         **dict(found),
         events=[CaseEvent.model_validate(each) for each in session.scalars(newest.limit(_EVENTS))],
-        same_entity=_cases(session, same_entity, kept_ms),
-        related=_cases(session, _related(session, row), kept_ms),
+        same_entity=cases_of(work, same_entity),
     )
 
 
@@ -119,19 +133,10 @@ def assignees(work: UnitOfWork) -> tuple[str, ...]:
     return tuple(each.user for each in found if each.role.includes(Role.ANALYST))
 
 
-def _kept_ms(work: UnitOfWork) -> int:
-    """How long the index keeps alerts."""
-    return work.settings.bounds.alert_days * 86_400_000
-
-
-def _related(session: Session, row: CaseRow) -> Sequence[CaseRow]:
-    """The open cases of the other ids in the newest alerts of a case."""
-    newest = select(AlertRow.alert_id).where(AlertRow.case_id == row.case_id).order_by(AlertRow.append_ms.desc())
-    ids = session.scalars(newest.limit(_RELATED_ALERTS)).all()
-    values = select(AlertValueRow.field, AlertValueRow.value).where(AlertValueRow.alert_id.in_(ids)).distinct()
-    names = {f"{field}:{value}" for field, value in session.execute(values)} - {row.open_entity}
-    found = select(CaseRow).where(CaseRow.open_entity.in_(sorted(names)[: 2 * _RELATED_ALERTS]))
-    return session.scalars(found.where(CaseRow.case_id != row.case_id).order_by(CaseRow.urgency).limit(_OTHERS)).all()
+def _order(work: UnitOfWork, sort: CaseSort) -> tuple[_Column, ...]:
+    if sort is CaseSort.DUE:
+        return (due_order(work.settings.resolve_hours), False), (CaseRow.case_id, False)
+    return _ORDERS[sort]
 
 
 def _beyond(session: Session, columns: Sequence[_Column], place: int, *, backwards: bool) -> ColumnElement[bool]:
@@ -149,14 +154,9 @@ def _beyond(session: Session, columns: Sequence[_Column], place: int, *, backwar
     return or_(*parts)
 
 
-def case_conditions(session: Session, search: CaseSearch) -> Iterator[ColumnElement[bool]]:
+def case_conditions(work: UnitOfWork, search: CaseSearch) -> Iterator[ColumnElement[bool]]:
     """The conditions for the cases of a search."""
-    if search.statuses:
-        yield from _status_conditions(search.statuses)
-    if search.assignee is not None:
-        yield CaseRow.assignee == search.assignee
-    if search.unassigned:
-        yield CaseRow.assignee.is_(None)
+    yield from _work_conditions(work, search)
     if search.severities:
         yield CaseRow.urgency.in_([URGENCIES.index(each) for each in search.severities])
     if search.rule_id is not None:
@@ -174,8 +174,22 @@ def case_conditions(session: Session, search: CaseSearch) -> Iterator[ColumnElem
     if search.text:
         yield and_(CaseRow.entity_value >= search.text, CaseRow.entity_value < search.text + _LAST)
     if search.alert_id is not None:
-        case_id = session.scalar(select(AlertRow.case_id).where(AlertRow.alert_id == search.alert_id))
+        case_id = work.session.scalar(select(AlertRow.case_id).where(AlertRow.alert_id == search.alert_id))
         yield CaseRow.case_id == (-1 if case_id is None else case_id)
+
+
+def _work_conditions(work: UnitOfWork, search: CaseSearch) -> Iterator[ColumnElement[bool]]:
+    """The conditions for the work on a case: its status, its assignee, and its due time."""
+    if search.statuses:
+        yield from _status_conditions(search.statuses)
+    if search.assignee is not None:
+        yield CaseRow.assignee == search.assignee
+    if search.unassigned:
+        yield CaseRow.assignee.is_(None)
+    if search.handed:
+        yield CaseRow.handed_by.is_not(None)
+    if search.overdue:
+        yield overdue(work.settings.resolve_hours, work.now_ms)
 
 
 def _status_conditions(statuses: frozenset[CaseStatus]) -> Iterator[ColumnElement[bool]]:
@@ -186,7 +200,7 @@ def _status_conditions(statuses: frozenset[CaseStatus]) -> Iterator[ColumnElemen
         yield CaseRow.status.in_(sorted(each.value for each in statuses))
 
 
-def _cases(session: Session, rows: Sequence[CaseRow], kept_ms: int) -> list[Case]:
+def cases_of(work: UnitOfWork, rows: Sequence[CaseRow]) -> list[Case]:
     """Build the read models, with the counts of their alerts."""
     verdict = case((AlertRow.correction == RETRACTED, RETRACTED), else_=MarkRow.verdict)
     counted = (
@@ -197,26 +211,35 @@ def _cases(session: Session, rows: Sequence[CaseRow], kept_ms: int) -> list[Case
     )
     rules: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     verdicts: dict[int, dict[str | None, int]] = defaultdict(lambda: defaultdict(int))
-    for case_id, rule_id, found, count in session.execute(counted):
+    for case_id, rule_id, found, count in work.session.execute(counted):
         assert case_id is not None  # the condition names cases
         rules[case_id][rule_id] += count
         verdicts[case_id][found] += count
     expiring = select(CaseRow.case_id).where(
         CaseRow.case_id.in_([row.case_id for row in rows]), CaseRow.closed.is_(False), untouched()
     )
-    expires = set(session.scalars(expiring))
+    expires = set(work.session.scalars(expiring))
+    kept_ms, hours = work.settings.bounds.alert_days * 86_400_000, work.settings.resolve_hours
     return [
-        _case(row, rules[row.case_id], verdicts[row.case_id], kept_ms if row.case_id in expires else None)
+        _case(
+            row,
+            rules[row.case_id],
+            verdicts[row.case_id],
+            row.last_alert_ms + kept_ms if row.case_id in expires else None,
+            due_ms(row, hours),
+        )
         for row in rows
     ]
 
 
-def _case(row: CaseRow, rules: dict[int, int], verdicts: dict[str | None, int], kept_ms: int | None) -> Case:
+def _case(
+    row: CaseRow, rules: dict[int, int], verdicts: dict[str | None, int], expires_ms: int | None, due_at_ms: int | None
+) -> Case:
     members: dict[str, Any] = {
         name: getattr(row, name)
         for name in (
-            "case_id", "entity_field", "entity_value", "assignee", "alerts", "first_alert_ms", "last_alert_ms",
-            "revision", "updated_ms", "updated_by",
+            "case_id", "entity_field", "entity_value", "assignee", "handed_by", "alerts", "first_alert_ms",
+            "last_alert_ms", "revision", "updated_ms", "updated_by",
         )
     }  # fmt: skip
     return Case(
@@ -228,7 +251,8 @@ def _case(row: CaseRow, rules: dict[int, int], verdicts: dict[str | None, int], 
         not_fraud=verdicts.get("NOT_FRAUD", 0),
         unreviewed=verdicts.get(None, 0),
         retracted=verdicts.get(RETRACTED, 0),
-        expires_ms=None if kept_ms is None else row.last_alert_ms + kept_ms,
+        expires_ms=expires_ms,
+        due_ms=due_at_ms,
         rules=[
             CaseRule(rule_id=rule_id, alerts=count)
             for rule_id, count in sorted(rules.items(), key=lambda each: (-each[1], each[0]))

@@ -14,6 +14,7 @@ from fraud_control.domain import case_models
 from fraud_control.domain.alert_search import AlertSearch, AlertSeverity
 from fraud_control.domain.case_models import CaseSearch, CaseSort, CaseStatus
 from fraud_control.service.cases import bulk, changes, marks, queries
+from fraud_control.service.cases.overview import case_overview
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.web.alert_query import AlertQuery, entity_of, position_of
 from fraud_control.web.answer import answer
@@ -21,9 +22,12 @@ from fraud_control.web.auth import CurrentActor
 from fraud_control.web.dependencies import CurrentPlane
 from fraud_control.web.preconditions import IfMatch, revision_read
 from fraud_control.web.problems import WebError
+from fraud_control.web.routes.decisions import decision_shown
 from fraud_control.web.routing import least, router
 from fraud_control.web.schemas import cases as schemas
 from fraud_control.web.schemas.base import MAX_ID
+from fraud_control.web.schemas.decisions import PaymentDecision
+from fraud_rules.model.schema import ID_FIELD
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["routes"]
@@ -31,6 +35,7 @@ __all__ = ["routes"]
 routes = router("cases")
 
 MAX_CASE = 2**31 - 1
+_NEWEST = 5
 CaseId = Annotated[int, Path(ge=1, le=MAX_CASE)]
 
 
@@ -51,6 +56,8 @@ class CaseQuery(BaseModel):
     since: Annotated[int | None, Field(ge=0, le=MAX_ID, description="All alerts of the case from here on, ms.")] = None
     until: Annotated[int | None, Field(ge=0, le=MAX_ID, description="All alerts of the case before here, ms.")] = None
     only_rule: Annotated[bool, Field(description="No alerts of another rule than `ruleId`.")] = False
+    handed: Annotated[bool, Field(description="Another user has assigned the case to its assignee.")] = False
+    overdue: Annotated[bool, Field(description="The case should be closed by now.")] = False
     after: Annotated[int | None, Field(ge=1, le=MAX_CASE, description="List the cases after this one.")] = None
     before: Annotated[int | None, Field(ge=1, le=MAX_CASE, description="List the cases before this one.")] = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
@@ -69,6 +76,8 @@ class CaseQuery(BaseModel):
             since_ms=self.since,
             until_ms=self.until,
             only_rule=self.only_rule,
+            handed=self.handed,
+            overdue=self.overdue,
             sort=self.sort,
         )
 
@@ -96,7 +105,7 @@ def list_assignees(plane: CurrentPlane) -> Response:
 def count_matching_cases(plane: CurrentPlane, query: Annotated[CaseQuery, Query()]) -> Response:
     """Count the cases of a filter that are not closed."""
     with plane.store.reading() as work:
-        return answer(schemas.Matching(count=bulk.matching_cases(work.session, query.search()), more=False))
+        return answer(schemas.Matching(count=bulk.matching_cases(work, query.search()), more=False))
 
 
 @routes.post("/cases/close", response_model=case_models.BulkChange, openapi_extra=least("analyst"))
@@ -146,14 +155,38 @@ def get_case(plane: CurrentPlane, case_id: CaseId) -> Response:
         return _detail(work, case_id)
 
 
+@routes.get("/cases/{case_id}/overview", response_model=schemas.CaseOverviewShown, openapi_extra=least("viewer"))
+def get_case_overview(plane: CurrentPlane, case_id: CaseId) -> Response:
+    """Read the amount at stake, the newest payments with their decisions, the lists, and the cases of other ids."""
+    with plane.store.reading() as work:
+        found = case_overview(work, case_id)
+    ids = [str(each[ID_FIELD]) for each in found.payments]
+    decisions = {each.transaction_id: each for each in _decisions(plane, ids)}
+    return answer(
+        schemas.CaseOverviewShown(
+            value=found.value,
+            payments=len(ids),
+            complete=found.complete,
+            amount_field=found.amount_field,
+            amount=None if found.amount is None else f"{found.amount:f}",
+            newest=[dict(each) for each in found.payments[:_NEWEST]],
+            decisions=[decisions[each] for each in ids[:_NEWEST] if each in decisions],
+            decision=max(decisions.values(), key=_effective_score, default=None),
+            lists=list(found.lists),
+            related=list(found.related),
+        )
+    )
+
+
 @routes.put("/cases/{case_id}/assignee", response_model=case_models.CaseDetail, openapi_extra=least("analyst"))
 def assign_case(
     plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: schemas.AssignRequest, if_match: IfMatch = None
 ) -> Response:
-    """Assign a case to a user who can work on it, or remove its assignee."""
+    """Assign a case to a user who can work on it, or remove its assignee. With another user than you, this hands the
+    case over; the comment is the note for them."""
     revision = revision_read(if_match)
-    with plane.store.change(actor) as work:
-        changes.assign(work, actor, case_id, revision, body.assignee)
+    with plane.store.change(actor, body.comment) as work:
+        changes.assign(work, actor, case_id, revision, body.assignee, body.comment)
         return _detail(work, case_id)
 
 
@@ -197,6 +230,15 @@ def mark_alerts(plane: CurrentPlane, actor: CurrentActor, body: schemas.MarkAler
         marked = marks.mark_alerts(work, actor, body.alert_ids, body.verdict)
     plane.marks.forget()
     return answer(marked)
+
+
+def _decisions(plane: ControlPlane, ids: Sequence[str]) -> list[PaymentDecision]:
+    """The decisions in memory about some payments. Of two about one payment, the newest comes last."""
+    return [decision_shown(*each) for each in reversed(plane.memory.decisions.of_transactions(set(ids)))]
+
+
+def _effective_score(decision: PaymentDecision) -> int:
+    return decision.score if decision.corrected is None else decision.corrected.score
 
 
 def _matching_alerts(plane: ControlPlane, search: AlertSearch) -> Sequence[str]:

@@ -36,8 +36,9 @@ def _shown(today: Today, departures: Sequence[OffPrediction]) -> schemas.TodaySh
         alerts=live,
         shadow_alerts=sum(hour.shadow for hour in figures.hours),
         unreviewed=max(0, live - today.reviewed),
-        open_cases=today.open_cases,
-        unassigned_cases=today.unassigned_cases,
+        open_cases=today.cases.cases,
+        unassigned_cases=today.cases.unassigned,
+        overdue_cases=today.cases.overdue,
         decisions={
             "DECLINE": figures.decisions.get("DECLINE", 0),
             "REVIEW": figures.decisions.get("REVIEW", 0),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from fraud_control.domain.case_models import Case, CaseOutcome, CaseStatus
 from fraud_control.domain.read_models import MarkVerdict
 from fraud_control.web.schemas.base import Comment, Request, ResponseModel
+from fraud_control.web.schemas.decisions import PaymentDecision
 
 __all__ = [
-    "AssignRequest", "Assignees", "BulkCloseRequest", "BulkMarkRequest", "CaseCommentRequest", "CaseStatusRequest",
-    "Cases", "MarkAlertsRequest", "MarkCaseRequest", "Matching",
+    "AssignRequest", "Assignees", "BulkCloseRequest", "BulkMarkRequest", "CaseCommentRequest", "CaseOverviewShown",
+    "CaseStatusRequest", "Cases", "MarkAlertsRequest", "MarkCaseRequest", "Matching",
 ]  # fmt: skip
 
 AlertId = Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{1,64}$")]
@@ -29,6 +30,24 @@ class Cases(ResponseModel):
     next: int | None
 
 
+class CaseOverviewShown(ResponseModel):
+    """The money, the newest payments and the lists of a case, and cases of the other ids in its payments.
+
+    A payment counts if it raised an alert of the case that is in effect. The newest 1,000 alerts are read.
+    """
+
+    value: int | str = Field(description="The value of the entity, in the type of its field.")
+    payments: int
+    complete: bool = Field(description="False if the case has older alerts, which are not counted.")
+    amount_field: str | None
+    amount: str | None = Field(description="The exact sum of the payments. Null without an amount.")
+    newest: list[dict[str, Any]] = Field(description="The newest 5 payments, newest first.")
+    decisions: list[PaymentDecision] = Field(description="The decisions in memory about these payments.")
+    decision: PaymentDecision | None = Field(description="The decision in memory with the highest score, of all.")
+    lists: list[str] = Field(description="The lists that contain the entity.")
+    related: list[Case] = Field(description="Cases of the other ids in the payments, open ones first.")
+
+
 class Assignees(ResponseModel):
     """The users to whom a case can be assigned, by name."""
 
@@ -39,6 +58,7 @@ class AssignRequest(Request):
     """The new assignee; null for none."""
 
     assignee: Annotated[str, Field(min_length=1, max_length=256)] | None
+    comment: Comment = ""
 
 
 class CaseStatusRequest(Request):

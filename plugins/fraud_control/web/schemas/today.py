@@ -67,6 +67,7 @@ class TodayShown(ResponseModel):
     unreviewed: int = Field(description="The live alerts without a mark.")
     open_cases: int = Field(description="The cases that are not closed.")
     unassigned_cases: int = Field(description="The open cases without an assignee.")
+    overdue_cases: int = Field(description="The open cases that should be closed by now, by their severity.")
     decisions: dict[Literal["DECLINE", "REVIEW", "NOTE"], int]
     rules: list[DayRule]
     keys: list[DayKeys]

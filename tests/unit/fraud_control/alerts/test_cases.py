@@ -17,7 +17,8 @@ from fraud_control.feed.events import FeedAlert, read_correction
 from fraud_control.feed.place import FeedSource
 from fraud_control.service.alerts.index import AlertIndex
 from fraud_control.service.cases import marks
-from fraud_control.service.cases.queries import count_open
+from fraud_control.service.cases.queries import OpenCases, count_open
+from fraud_control.settings import ResolveHours
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.desk import CaseDesk
 from tests.support.control_plane.scene import ABE, ADA, ANN, SCHEMA, VIC, Scene, rule_input
@@ -70,12 +71,13 @@ def test_alerts_of_one_entity_are_one_case(scene: Scene) -> None:
 
 
 def test_an_alert_of_several_ids_belongs_to_the_first_of_the_schema_and_is_related_to_the_others(scene: Scene) -> None:
-    pair = alert(1, key={"beneficiaryId": 9, "payeeId": 7}, triggeringEvent={"transactionId": 1, "payeeId": 7})
-    about_beneficiary = alert(2, key={"beneficiaryId": 9}, triggeringEvent={"transactionId": 1, "beneficiaryId": 9})
+    payment = {"transactionId": 1, "payeeId": 7, "beneficiaryId": 9}
+    pair = alert(1, key={"beneficiaryId": 9, "payeeId": 7}, triggeringEvent=payment)
+    about_beneficiary = alert(2, key={"beneficiaryId": 9}, triggeringEvent=payment)
     cases = arrive(scene, pair, about_beneficiary)
     payer, beneficiary = queue(cases)
     assert (payer.entity_field, beneficiary.entity_field) == ("payeeId", "beneficiaryId")
-    assert [each.case_id for each in cases.detail(payer.case_id).related] == [beneficiary.case_id]
+    assert [each.case_id for each in cases.overview(payer.case_id).related] == [beneficiary.case_id]
 
 
 def test_shadow_alerts_snoozed_alerts_and_alerts_without_a_key_belong_to_no_case(scene: Scene) -> None:
@@ -378,5 +380,43 @@ def test_a_person_cannot_choose_the_outcomes_of_the_control_plane(scene: Scene) 
 
 def test_open_cases_are_counted(scene: Scene, many: CaseDesk) -> None:
     with scene.database.reading() as session:
-        assert count_open(session) == (9, 7)
+        assert count_open(session, ResolveHours(), 0) == OpenCases(cases=9, unassigned=7, overdue=0)
     assert many.assignees() == ("abe", "ada", "ann")
+
+
+def test_a_case_is_due_some_hours_after_its_first_alert_by_its_severity(scene: Scene) -> None:
+    now_s = scene.clock.now_ms // 1_000
+    hour_s = 3_600
+    cases = arrive(
+        scene,
+        of(1, now_s - 25 * hour_s, "high"),
+        of(2, now_s - 23 * hour_s, "high"),
+        of(3, now_s - 5 * hour_s, "critical"),
+        of(4, now_s - 999 * hour_s, "unknown"),
+        of(5, now_s - 167 * hour_s),
+    )
+    assert payers(queue(cases, sort=CaseSort.DUE)) == [1, 3, 2, 5, 4]
+    assert payers(queue(cases, overdue=True)) == [3, 1]
+    by_payer = {case.entity_value: case.due_ms for case in queue(cases)}
+    assert (by_payer["2"], by_payer["4"]) == ((now_s + hour_s) * 1_000, None)
+    after = cases.page(CaseSearch(sort=CaseSort.DUE), 2, after=queue(cases, sort=CaseSort.DUE)[0].case_id)
+    assert (payers(after.cases), after.more) == ([3, 2], True)
+    with scene.database.reading() as session:
+        assert count_open(session, ResolveHours(), scene.clock.now_ms).overdue == 2
+    close(scene, queue(cases, overdue=True)[0])
+    assert payers(queue(cases, overdue=True)) == [1]
+    assert queue(cases, statuses=frozenset({CaseStatus.CLOSED}))[0].due_ms is None
+
+
+def test_a_case_is_handed_over_with_a_note(scene: Scene) -> None:
+    scene.service.bind(ADA, "ada", Role.ADMIN)
+    scene.service.bind(ADA, "abe", Role.ANALYST)
+    cases = arrive(scene, of(7, 1), of(8, 2))
+    first, second = queue(cases)
+    cases.assign(ANN, first.case_id, 1, "abe", "  call the payer at nine ")
+    cases.assign(ABE, second.case_id, 1, "abe")
+    (handed,) = queue(cases, assignee="abe", handed=True)
+    assert (handed.case_id, handed.handed_by) == (first.case_id, "ann")
+    event = cases.detail(first.case_id).events[0]
+    assert (event.who, event.detail, event.comment) == ("ann", {"assignee": "abe"}, "call the payer at nine")
+    assert cases.assign(ABE, first.case_id, 2, None).handed_by is None

@@ -28,6 +28,7 @@ export const keys = {
   cases: ["cases"] as const,
   caseList: (query: string) => ["cases", "list", query] as const,
   caseOne: (id: number) => ["cases", "one", id] as const,
+  caseOverview: (id: number, alerts: number) => ["cases", "overview", id, alerts] as const,
   caseNeighbour: (query: string) => ["cases", "neighbour", query] as const,
   caseOfAlert: (alertId: string) => ["cases", "alert", alertId] as const,
   assignees: ["assignees"] as const,

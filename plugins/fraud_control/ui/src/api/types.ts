@@ -22,6 +22,7 @@ export type Case = Schemas["Case"];
 export type CaseDetail = Schemas["CaseDetail"];
 export type CaseEvent = Schemas["CaseEvent"];
 export type CaseOutcome = Schemas["CaseOutcome"];
+export type CaseOverview = Schemas["CaseOverviewShown"];
 export type Cases = Schemas["Cases"];
 export type CaseStatus = Schemas["CaseStatus"];
 export type Change = Schemas["Change"];

@@ -1,6 +1,6 @@
 import { Anchor, Button, Group, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useMemo, useState } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { queryOf, useAlerts } from "../alerts/useAlerts";
 import { filterOf } from "../alerts/alertSearch";
@@ -8,7 +8,7 @@ import type { Mark } from "../alerts/types";
 import { useCan, useMe, useSchema } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
-import type { CaseDetail, Cases } from "../api/types";
+import type { Case, CaseDetail, Cases } from "../api/types";
 import { EmptyState } from "../components/EmptyState";
 import { Fact } from "../components/Fact";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
@@ -17,21 +17,21 @@ import { SeverityChip } from "../components/SeverityChip";
 import { type Shortcut, useShortcuts } from "../components/shortcuts";
 import { ShortcutsHelp } from "../components/ShortcutsHelp";
 import { Timestamp } from "../components/Timestamp";
-import { entityPath } from "../entity/entityPath";
 import { fieldLabel } from "../fields";
 import { formatNumber } from "../format";
 import { AssigneeSelect } from "./AssigneeSelect";
 import { CaseAlerts } from "./CaseAlerts";
 import { CaseHistory } from "./CaseHistory";
+import { NewestPayments, OverviewFacts, useCaseOverview } from "./CaseOverview";
 import { caseAddress, caseFilterOf, casePath, caseQuery } from "./caseQueue";
-import { CaseRows, StatusChip } from "./CaseRows";
+import { CaseRows, Due, StatusChip } from "./CaseRows";
 import { CloseDialog } from "./CloseDialog";
 import { markShortcuts } from "./markShortcuts";
 import { useAssign, useMarkAll, useStatus } from "./useCaseChanges";
 
 const REFRESH_MS = 15_000;
 
-/** One case: its alerts, comments and marks, and the way to the next case of the queue. */
+/** One case: what its decision needs, its alerts, comments and marks, and the way to the next case of the queue. */
 export default function CasePage() {
   const caseId = Number(useParams()["id"]) || 0;
   const found = useQuery({
@@ -51,6 +51,7 @@ function CaseView({ detail }: { detail: CaseDetail }) {
   const [isClosing, setClosing] = useState(false);
   const filter = { ...filterOf(new URLSearchParams()), caseId: detail.caseId, snoozed: true };
   const view = useAlerts(filter, false);
+  const overview = useCaseOverview(detail);
   const through = view.alerts[0]?.position;
   const assign = useAssign(detail);
   const setStatus = useStatus(detail);
@@ -70,7 +71,7 @@ function CaseView({ detail }: { detail: CaseDetail }) {
       { key: "u", name: "Back to the queue", run: () => void navigate(neighbours.queue) },
       ...(works
         ? [
-            { key: "a", name: "Assign to me", run: () => assignMe(me) },
+            { key: "a", name: "Assign to me", run: () => assignMe({ assignee: me }) },
             { key: "c", name: "Close case", run: () => setClosing(isOpen) },
           ]
         : []),
@@ -86,7 +87,7 @@ function CaseView({ detail }: { detail: CaseDetail }) {
           <>
             <AssigneeSelect detail={detail} />
             {detail.assignee !== me && (
-              <Button variant="default" loading={assign.isPending} onClick={() => assign.mutate(me)}>
+              <Button variant="default" loading={assign.isPending} onClick={() => assign.mutate({ assignee: me })}>
                 Assign to me
               </Button>
             )}
@@ -111,7 +112,17 @@ function CaseView({ detail }: { detail: CaseDetail }) {
         <ShortcutsHelp shortcuts={allShortcuts} />
       </PageHeader>
       {isClosing && <CloseDialog detail={detail} through={through} close={() => setClosing(false)} />}
-      <Facts detail={detail} />
+      <HandedOver detail={detail} />
+      <QueryResult query={overview}>
+        {(found) => (
+          <>
+            <Facts detail={detail}>
+              <OverviewFacts overview={found} fields={fields} />
+            </Facts>
+            <NewestPayments detail={detail} overview={found} fields={fields} />
+          </>
+        )}
+      </QueryResult>
       <QueryResult query={queryOf(view)}>
         {(alerts) =>
           alerts.length === 0 ? (
@@ -123,7 +134,7 @@ function CaseView({ detail }: { detail: CaseDetail }) {
       </QueryResult>
       <div className="sides" style={{ marginTop: "1rem" }}>
         <CaseHistory detail={detail} />
-        <OtherCases detail={detail} />
+        <OtherCases sameEntity={detail.sameEntity} related={overview.data?.related ?? []} />
       </div>
     </>
   );
@@ -140,9 +151,27 @@ function Summary({ detail }: { detail: CaseDetail }) {
   );
 }
 
-function Facts({ detail }: { detail: CaseDetail }) {
+/** The user who handed the case over, with their note. */
+function HandedOver({ detail }: { detail: CaseDetail }) {
+  if (detail.handedBy === null || detail.status === "CLOSED") return null;
+  const note = detail.events.find(({ action }) => action === "assign")?.comment;
+  return (
+    <p className="panel wrap" role="note" style={{ margin: "0 0 1rem" }}>
+      Handed over by {detail.handedBy}
+      {note && `: ${note}`}
+    </p>
+  );
+}
+
+function Facts({ detail, children }: { detail: CaseDetail; children: ReactNode }) {
   return (
     <dl className="facts panel" style={{ marginBottom: "1rem" }}>
+      {children}
+      {detail.dueAt !== null && (
+        <Fact name="Due">
+          <Due row={detail} />
+        </Fact>
+      )}
       <Fact name="Alerts">{formatNumber(detail.alerts)}</Fact>
       <Fact name="Unreviewed">{formatNumber(detail.unreviewed)}</Fact>
       <Fact name="Fraud">{formatNumber(detail.fraud)}</Fact>
@@ -164,9 +193,6 @@ function Facts({ detail }: { detail: CaseDetail }) {
           <Timestamp ms={detail.updatedAt} /> by {detail.updatedBy}
         </Fact>
       )}
-      <Fact name="Payments">
-        <Link to={entityPath(detail.entityField, detail.entityValue)}>Entity page</Link>
-      </Fact>
     </dl>
   );
 }
@@ -229,7 +255,7 @@ function NeighbourLinks({ queue, next, previous, isLoaded }: Neighbours) {
   );
 }
 
-function OtherCases({ detail: { sameEntity, related } }: { detail: CaseDetail }) {
+function OtherCases({ sameEntity, related }: { sameEntity: readonly Case[]; related: readonly Case[] }) {
   if (sameEntity.length + related.length === 0) return null;
   return (
     <div style={{ display: "grid", gap: "1rem", alignContent: "start", minWidth: 0 }}>
@@ -240,9 +266,9 @@ function OtherCases({ detail: { sameEntity, related } }: { detail: CaseDetail })
         </section>
       )}
       {related.length > 0 && (
-        <section className="panel" aria-label="Open cases of other IDs in these payments">
-          <h2>Open cases of other IDs in these payments</h2>
-          <CaseRows label="Open cases of other IDs in these payments" cases={related} />
+        <section className="panel" aria-label="Cases of other IDs in these payments">
+          <h2>Cases of other IDs in these payments</h2>
+          <CaseRows label="Cases of other IDs in these payments" cases={related} />
         </section>
       )}
     </div>

@@ -7,7 +7,7 @@ import { RowTable } from "../components/RowTable";
 import { SeverityChip } from "../components/SeverityChip";
 import { Timestamp } from "../components/Timestamp";
 import { fieldLabel } from "../fields";
-import { formatNumber } from "../format";
+import { formatDuration, formatNumber } from "../format";
 import { useNow } from "../useNow";
 import { casePath, statusOf } from "./caseQueue";
 
@@ -15,7 +15,7 @@ const SHOWN_RULES = 2;
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const EXPIRES_SOON_MS = 7 * DAY_MS;
-const COLUMNS = ["Case", "Severity", "Status", "Assignee", "Alerts", "Rules", "Latest alert"];
+const COLUMNS = ["Case", "Severity", "Status", "Due", "Assignee", "Alerts", "Rules", "Latest alert"];
 
 /** Cases as the rows of a table. `address` is the query string of the queue, which the links keep. */
 export function CaseRows({ label, cases, address = "" }: { label: string; cases: readonly Case[]; address?: string }) {
@@ -25,17 +25,12 @@ export function CaseRows({ label, cases, address = "" }: { label: string; cases:
   return (
     <RowTable label={label} columns={COLUMNS}>
       {cases.map((row) => (
-        <Table.Tr key={row.caseId}>
-          <Table.Td style={{ minWidth: "9rem" }}>
-            <Link
-              to={casePath(row.caseId, address)}
-              data-case={row.caseId}
-              className="wrap"
-              style={{ fontWeight: 600 }}
-            >
+        <Table.Tr key={row.caseId} className="one-line">
+          <Table.Td>
+            <Link to={casePath(row.caseId, address)} data-case={row.caseId} style={{ fontWeight: 600 }}>
               {fieldLabel(row.entityField, fields)} {row.entityValue}
-            </Link>
-            <div className="dimmed small">Case {row.caseId}</div>
+            </Link>{" "}
+            <span className="dimmed small">Case {row.caseId}</span>
           </Table.Td>
           <Table.Td>
             <SeverityChip severity={row.severity} />
@@ -44,23 +39,18 @@ export function CaseRows({ label, cases, address = "" }: { label: string; cases:
             <StatusChip row={row} />
             {row.expiresAt !== null && <Expiry leftMs={row.expiresAt - now} />}
           </Table.Td>
-          <Table.Td className="wrap" style={{ minWidth: "6.5rem" }}>
-            {row.assignee ?? <span className="dimmed">Unassigned</span>}
+          <Table.Td>
+            <Due row={row} />
+          </Table.Td>
+          <Table.Td title={assigneeText(row)}>
+            {row.assignee === null ? <span className="dimmed">Unassigned</span> : assigneeText(row)}
           </Table.Td>
           <Table.Td className="number">
-            {formatNumber(row.alerts)}
-            <div className="dimmed small">{formatNumber(row.unreviewed)} unreviewed</div>
+            {formatNumber(row.alerts)} <span className="dimmed small">{formatNumber(row.unreviewed)} unreviewed</span>
           </Table.Td>
-          <Table.Td className="wrap" style={{ minWidth: "12rem" }}>
-            {rulesText(row, names)}
-          </Table.Td>
-          <Table.Td style={{ whiteSpace: "nowrap" }}>
+          <Table.Td title={rulesText(row, names)}>{rulesText(row, names)}</Table.Td>
+          <Table.Td>
             <Timestamp ms={row.lastAlert} />
-            {row.firstAlert < row.lastAlert && (
-              <div className="dimmed small">
-                first <Timestamp ms={row.firstAlert} />
-              </div>
-            )}
           </Table.Td>
         </Table.Tr>
       ))}
@@ -68,12 +58,27 @@ export function CaseRows({ label, cases, address = "" }: { label: string; cases:
   );
 }
 
+/** When a case is due: in 3 h, or overdue by 2 d. */
+export function Due({ row }: { row: Pick<Case, "dueAt"> }) {
+  const now = useNow(MINUTE_MS);
+  if (row.dueAt === null) return <span className="dimmed">–</span>;
+  const left = row.dueAt - now;
+  if (left >= 0) return <>in {formatDuration(left)}</>;
+  return <Chip tone="bad">overdue {formatDuration(-left)}</Chip>;
+}
+
+/** The assignee, with the user who handed the case over: ben, from ann. */
+function assigneeText({ assignee, handedBy }: Case): string {
+  if (assignee === null) return "";
+  return handedBy === null ? assignee : `${assignee}, from ${handedBy}`;
+}
+
 /** Announces that a case on which no person works expires soon: expires in 3 days. */
 function Expiry({ leftMs }: { leftMs: number }) {
   if (leftMs >= EXPIRES_SOON_MS) return null;
   const days = Math.max(0, Math.ceil(leftMs / DAY_MS));
   const text = days === 0 ? "expires now" : `expires in ${formatNumber(days)} ${days === 1 ? "day" : "days"}`;
-  return <div className="dimmed small">{text}</div>;
+  return <span className="dimmed small"> {text}</span>;
 }
 
 /** The status of a case, with its outcome. */

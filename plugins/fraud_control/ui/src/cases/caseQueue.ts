@@ -19,14 +19,15 @@ export const OUTCOMES: Record<CaseOutcome, string> = {
 };
 
 /** The choices of the filter for the status. Without one, the queue has the cases that are not closed. */
-export const STATUS_CHOICES = { ...STATUSES, ANY: "Any status" };
+export const STATUS_CHOICES = { OVERDUE: "Overdue", ...STATUSES, ANY: "Any status" };
 
-export const OWNER_CHOICES = { mine: "My cases", unassigned: "Unassigned" };
+export const OWNER_CHOICES = { mine: "My cases", handed: "Handed to me", unassigned: "Unassigned" };
 
 export const CASE_SORTS = {
   severity: "Highest severity",
   oldest: "Oldest first",
   newest: "Latest alert first",
+  due: "Due first",
 } as const;
 
 /** The filter of the queue, in the address. An empty member matches every case, but `status`: see STATUS_CHOICES. */
@@ -78,10 +79,13 @@ export function caseAddress(filter: CaseFilter): string {
 
 /** The query string of a filter for the API. `user` is the user of "My cases". */
 export function caseQuery(filter: CaseFilter, user: string): string {
-  const statuses = { "": ["OPEN", "IN_WORK"], ANY: [] }[filter.status] ?? [filter.status];
+  const open = ["OPEN", "IN_WORK"];
+  const statuses = { "": open, OVERDUE: open, ANY: [] }[filter.status] ?? [filter.status];
   return queryOf([
     ...statuses.map((each): [string, string] => ["status", each]),
-    ["assignee", filter.owner === "mine" ? user : ""],
+    ["overdue", filter.status === "OVERDUE" ? "true" : ""],
+    ["assignee", filter.owner === "mine" || filter.owner === "handed" ? user : ""],
+    ["handed", filter.owner === "handed" ? "true" : ""],
     ["unassigned", filter.owner === "unassigned" ? "true" : ""],
     ["ruleId", filter.ruleId === null ? "" : String(filter.ruleId)],
     ["entity", filter.entity],

@@ -5,7 +5,7 @@ import { http, HttpResponse } from "msw";
 import { Route, Routes } from "react-router";
 import { afterEach, expect, test } from "vitest";
 import { API } from "../api/http";
-import type { CaseDetail } from "../api/types";
+import type { CaseDetail, CaseOverview, PaymentDecision } from "../api/types";
 import { mockServer } from "../testing/mockServer";
 import { renderPage } from "../testing/renderPage";
 import { alert, ANALYST, rule, SCHEMA, VIEWER } from "../testing/samples";
@@ -23,6 +23,7 @@ const server = mockServer(
   http.get(`*${API}/rules/names`, () => HttpResponse.json({ items: [rule()] })),
   http.get(`*${API}/alerts`, () => HttpResponse.json({ items: [alert("b"), alert("a")], next: null })),
   http.get(`*${API}/cases/assignees`, () => HttpResponse.json({ items: ["ann", "ben", "zoe"] })),
+  http.get(`*${API}/cases/:id/overview`, () => HttpResponse.json(OVERVIEW)),
   http.get(`*${API}/cases/5`, () => HttpResponse.json(stored)),
   http.get(`*${API}/cases`, ({ request }) => {
     const params = new URL(request.url).searchParams;
@@ -64,10 +65,34 @@ function caseDetail(caseId: number, members: Partial<CaseDetail> = {}): CaseDeta
     ],
     events: [],
     sameEntity: [],
-    related: [],
+    handedBy: null,
+    dueAt: null,
     ...members,
   };
 }
+
+const DECISION: PaymentDecision = {
+  transactionId: "99",
+  score: 85,
+  outcome: "DECLINE",
+  alerts: [],
+  eventTime: 1_700_000_000_000,
+  appendTime: 1_700_000_000_000,
+  corrected: null,
+};
+
+const OVERVIEW: CaseOverview = {
+  value: 500,
+  payments: 2,
+  complete: true,
+  amountField: "paymentAmount",
+  amount: "1250.5",
+  newest: [{ transactionId: 99, payeeId: 500, paymentAmount: 1_200 }],
+  decisions: [DECISION],
+  decision: DECISION,
+  lists: ["watched"],
+  related: [caseDetail(7, { entityField: "beneficiaryId", status: "CLOSED", outcome: "FRAUD" })],
+};
 
 /** Records the changes that the page sends, and answers them. */
 function accept(method: "put" | "post", path: string, body: object, status = 200) {
@@ -98,6 +123,8 @@ test("the filter is in the address, and the queue has open cases without one", (
   const mine = { ...none, status: "ANY", owner: "mine", severity: ["high", "low"], text: "42" };
   expect(caseQuery(mine, "ann")).toBe("assignee=ann&text=42&sort=severity&severity=high&severity=low");
   expect(caseFilterOf(new URLSearchParams(caseAddress(mine)))).toEqual(mine);
+  const late = { ...none, status: "OVERDUE", owner: "handed" };
+  expect(caseQuery(late, "ann")).toBe("status=OPEN&status=IN_WORK&overdue=true&assignee=ann&handed=true&sort=severity");
 });
 
 test("j and k move between the cases, and Enter opens one", async () => {
@@ -190,20 +217,61 @@ test("a change names the revision that the user has read, and a conflict loads t
   expect(await screen.findByText("Assigned to ann")).toBeVisible();
 });
 
-test("a case is assigned to another user by keyboard, and to nobody", async () => {
-  accept("put", "/cases/5/assignee", caseDetail(5, { assignee: "zoe", revision: 4 }));
+test("a case is handed over to another user with a note by keyboard, and assigned to nobody", async () => {
+  const event = {
+    eventId: 1,
+    at: 1,
+    who: "ann",
+    action: "assign",
+    detail: { assignee: "zoe" },
+    comment: "call her",
+  } as const;
+  const handed = { assignee: "zoe", handedBy: "ann", events: [event], revision: 4 };
+  accept("put", "/cases/5/assignee", caseDetail(5, handed));
   renderCase();
   const assignee = await screen.findByRole("combobox", { name: "Assignee" });
   expect(assignee).toHaveValue("Unassigned");
   await userEvent.clear(assignee);
   await userEvent.type(assignee, "zo{ArrowDown}{Enter}");
+  expect(await screen.findByRole("textbox", { name: "Note" })).toHaveFocus();
+  await userEvent.keyboard("call her{Enter}");
   expect(await screen.findByText("Assigned to zoe")).toBeVisible();
+  expect(screen.getByText("Handed over by ann: call her")).toBeVisible();
   expect(assignee).toHaveValue("zoe");
   accept("put", "/cases/5/assignee", caseDetail(5, { revision: 5 }));
   await userEvent.click(assignee);
   await userEvent.click(await screen.findByRole("option", { name: "Unassigned" }));
   await waitFor(() => expect(assignee).toHaveValue("Unassigned"));
-  expect(sent.map(({ body }) => body)).toEqual([{ assignee: "zoe" }, { assignee: null }]);
+  expect(sent.map(({ body }) => body)).toEqual([{ assignee: "zoe", comment: "call her" }, { assignee: null }]);
+});
+
+test("the page shows the amount at stake, the newest payments with their decisions, the lists and other cases", async () => {
+  renderCase();
+  const payments = within(await screen.findByRole("table", { name: "Newest payments" }));
+  expect(payments.getByText("1,200.00 EUR")).toBeVisible();
+  expect(payments.getByText("85")).toBeVisible();
+  expect(screen.getByText("1,250.50 EUR")).toBeVisible();
+  expect(screen.getByText("2 payments with alerts")).toBeVisible();
+  expect(screen.getByRole("link", { name: "watched" })).toHaveAttribute("href", "/lists/watched");
+  const others = screen.getByRole("table", { name: "Cases of other IDs in these payments" });
+  expect(within(others).getByRole("row", { name: /Beneficiary 700/u })).toHaveTextContent("Closed: fraud");
+});
+
+test("the newest payments without alerts are read on demand", async () => {
+  const payments = [{ transactionId: 100, payeeId: 500, paymentAmount: 3 }];
+  server.use(http.get(`*${API}/entity`, () => HttpResponse.json({ payments, decisions: [] })));
+  renderCase();
+  await userEvent.click(await screen.findByRole("button", { name: "Also without alerts" }));
+  expect(await screen.findByText("3.00 EUR")).toBeVisible();
+});
+
+test("a case is due, or overdue", async () => {
+  const late = caseDetail(6, { dueAt: Date.now() - 3 * 3_600_000, assignee: "ann", handedBy: "ben" });
+  const items = [caseDetail(5, { dueAt: Date.now() + 3.5 * 3_600_000 }), late];
+  server.use(http.get(`*${API}/cases`, () => HttpResponse.json({ items, next: null })));
+  renderCase("/cases");
+  expect(await screen.findByRole("row", { name: /Payer 500/u })).toHaveTextContent(/in 4 h|in 3 h/u);
+  expect(screen.getByRole("row", { name: /Payer 600/u })).toHaveTextContent(/overdue 3 h.*ann, from ben/u);
 });
 
 test("an assignee without a role stays visible", async () => {

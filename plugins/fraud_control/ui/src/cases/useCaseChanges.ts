@@ -5,11 +5,17 @@ import type { Mark } from "../alerts/types";
 import { formatCount } from "../format";
 import { notifySuccess } from "../notifications";
 
-/** Assigns a case to a user, or to none. */
-export function useAssign({ caseId, revision }: CaseDetail) {
-  return useApiMutation<string | null, CaseDetail>(
-    (assignee) => ({ path: `/cases/${caseId}/assignee`, method: "PUT", revision, body: { assignee } }),
-    { updates: keys.caseOne(caseId), invalidates: [keys.cases] },
+/** The new assignee of a case, null for none, and a note for them. */
+interface Assignment {
+  assignee: string | null;
+  comment?: string;
+}
+
+/** Assigns a case to a user, or to none. With `quiet` the caller shows errors. */
+export function useAssign({ caseId, revision }: CaseDetail, { quiet = false } = {}) {
+  return useApiMutation<Assignment, CaseDetail>(
+    (body) => ({ path: `/cases/${caseId}/assignee`, method: "PUT", revision, body }),
+    { updates: keys.caseOne(caseId), invalidates: [keys.cases], quiet },
   );
 }
 

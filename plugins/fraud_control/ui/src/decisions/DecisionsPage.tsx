@@ -6,7 +6,6 @@ import { useRuleNames } from "../api/hooks";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { Decisions, PaymentDecision } from "../api/types";
-import { Chip, type Tone } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
 import { LoadMore } from "../components/LoadMore";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
@@ -15,11 +14,10 @@ import { RowTable } from "../components/RowTable";
 import { RuleSelect } from "../components/RuleSelect";
 import { Timestamp } from "../components/Timestamp";
 import { formatNumber } from "../format";
+import { OUTCOME_NAMES, OutcomeChip } from "./OutcomeChip";
 
 type Outcome = PaymentDecision["outcome"];
 
-const TONES: Record<Outcome, Tone> = { DECLINE: "bad", REVIEW: "warn", NOTE: "quiet" };
-const NAMES: Record<Outcome, string> = { DECLINE: "Decline", REVIEW: "Review", NOTE: "Note" };
 const OUTCOMES: Outcome[] = ["DECLINE", "REVIEW", "NOTE"];
 const REFRESH_MS = 3_000;
 
@@ -59,7 +57,7 @@ export default function DecisionsPage() {
           placeholder="Any outcome"
           clearable
           clearButtonProps={{ "aria-label": "Any outcome" }}
-          data={OUTCOMES.map((value) => ({ value, label: NAMES[value] }))}
+          data={OUTCOMES.map((value) => ({ value, label: OUTCOME_NAMES[value] }))}
           value={params.get("outcome")}
           onChange={(value) => set("outcome", value)}
           w="10.5rem"
@@ -100,8 +98,7 @@ export default function DecisionsPage() {
 }
 
 function DecisionRow({ row, names }: { row: PaymentDecision; names: ReadonlyMap<number, string> }) {
-  const { outcome, score } = row.corrected ?? row;
-  const was = row.corrected && `was ${NAMES[row.outcome]}, ${formatNumber(row.score)}`;
+  const { score } = row.corrected ?? row;
   return (
     <Table.Tr>
       <Table.Td style={{ whiteSpace: "nowrap" }}>
@@ -111,7 +108,7 @@ function DecisionRow({ row, names }: { row: PaymentDecision; names: ReadonlyMap<
         <Link to={`/alerts?${new URLSearchParams({ text: row.transactionId }).toString()}`}>{row.transactionId}</Link>
       </Table.Td>
       <Table.Td>
-        <Chip tone={TONES[outcome]}>{NAMES[outcome]}</Chip> {was && <Chip title="Re-evaluated">{was}</Chip>}
+        <OutcomeChip decision={row} />
       </Table.Td>
       <Table.Td className="number">{formatNumber(score)}</Table.Td>
       <Table.Td className="wrap" style={{ minWidth: "14rem" }}>

@@ -12,7 +12,7 @@ import { ExpirySelect, expiryOf } from "../lists/ValuesInput";
 import { editNeedsApproval } from "../rules/lifecycle";
 
 /** Adds the entity's value to a list. */
-export function AddToList({ entity, close }: { entity: Entity; close: () => void }) {
+export function AddToList({ entity, close }: { entity: Pick<Entity, "value" | "lists">; close: () => void }) {
   const [name, setName] = useState<string | null>(null);
   const [days, setDays] = useState("");
   const [comment, setComment] = useState("");
@@ -26,7 +26,7 @@ export function AddToList({ entity, close }: { entity: Entity; close: () => void
     }),
     {
       successMessage: ({ status }) => (status === 202 ? "Approval requested" : "Added to list"),
-      invalidates: [keys.lists, keys.entities, keys.approvals],
+      invalidates: [keys.lists, keys.entities, keys.cases, keys.approvals],
       quiet: true,
     },
   );

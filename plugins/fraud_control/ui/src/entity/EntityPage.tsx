@@ -17,6 +17,7 @@ import { formatCount, formatNumber } from "../format";
 import { AddToList } from "./AddToList";
 import { EntityAlerts } from "./EntityAlerts";
 import { entityOf, entityPath } from "./entityPath";
+import { PaymentTable } from "./PaymentTable";
 import { RuleAggregates } from "./RuleAggregates";
 
 const PERIODS = { 1: "Last day", 7: "Last 7 days", 30: "Last 30 days", 90: "Last 90 days" };
@@ -198,33 +199,19 @@ function Counterparties({ entity, fields }: Props) {
 }
 
 function Payments({ entity, fields }: Props) {
-  const first = entity.payments[0];
-  if (first === undefined) return null;
-  const outcomes = new Map(
-    entity.decisions.map((each) => [each.transactionId, each.corrected?.outcome ?? each.outcome]),
-  );
-  const columns = Object.keys(first).filter((name) => name !== entity.field);
+  if (entity.payments.length === 0) return null;
   return (
     <section className="panel" aria-label="Payments" style={{ marginTop: "1rem" }}>
       <h2>
         {entity.count > entity.payments.length ? `Newest ${formatNumber(entity.payments.length)} payments` : "Payments"}
       </h2>
-      <LongTable
+      <PaymentTable
         label="Payments"
-        columns={[...columns.map((name) => fieldLabel(name, fields)), "Decision"]}
-        items={entity.payments}
-      >
-        {(payment, position) => (
-          <Table.Tr key={position}>
-            {columns.map((name) => (
-              <Table.Td key={name} className="number">
-                {payment[name] === undefined ? "–" : <FieldValue name={name} value={payment[name]} fields={fields} />}
-              </Table.Td>
-            ))}
-            <Table.Td>{outcomes.get(toText(payment["transactionId"])) ?? ""}</Table.Td>
-          </Table.Tr>
-        )}
-      </LongTable>
+        hidden={entity.field}
+        payments={entity.payments}
+        decisions={entity.decisions}
+        fields={fields}
+      />
     </section>
   );
 }

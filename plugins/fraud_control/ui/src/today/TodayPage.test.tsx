@@ -24,6 +24,7 @@ function today(members: Partial<Today> = {}): Today {
     shadowAlerts: 0,
     unreviewed: 0,
     openCases: 0,
+    overdueCases: 2,
     unassignedCases: 0,
     decisions: { DECLINE: 0, REVIEW: 0, NOTE: 0 },
     rules: [],

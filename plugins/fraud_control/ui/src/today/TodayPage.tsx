@@ -82,6 +82,9 @@ function Figures({ today }: { today: Today }) {
         <Fact name="Unassigned cases">
           <Link to="/cases?owner=unassigned">{formatNumber(today.unassignedCases)}</Link>
         </Fact>
+        <Fact name="Overdue cases">
+          <Link to="/cases?status=OVERDUE&sort=due">{formatNumber(today.overdueCases)}</Link>
+        </Fact>
         <Fact name="Shadow alerts">
           <Link to="/alerts?shadow=true&since=24h">{formatNumber(today.shadowAlerts)}</Link>
         </Fact>

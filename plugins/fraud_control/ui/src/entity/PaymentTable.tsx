@@ -1,0 +1,49 @@
+import { Table } from "@mantine/core";
+import { toText } from "../api/exactJson";
+import type { PaymentDecision } from "../api/types";
+import { FieldValue } from "../components/FieldValue";
+import { LongTable } from "../components/LongTable";
+import { OutcomeChip } from "../decisions/OutcomeChip";
+import { fieldLabel, fieldOf, type Fields } from "../fields";
+import { formatNumber } from "../format";
+
+interface Props {
+  label: string;
+  payments: readonly Record<string, unknown>[];
+  decisions: readonly PaymentDecision[];
+  fields: Fields;
+  /** The field that all payments have in common. */
+  hidden: string;
+}
+
+/** Payments with their decisions and scores. The columns are the fields of the first one. */
+export function PaymentTable({ label, payments, decisions, fields, hidden }: Props) {
+  const known = new Map(decisions.map((each) => [each.transactionId, each]));
+  const columns = Object.keys(payments[0] ?? {}).filter((name) => name !== hidden);
+  return (
+    <LongTable
+      label={label}
+      columns={[...columns.map((name) => fieldLabel(name, fields)), "Decision", "Score"]}
+      items={payments}
+    >
+      {(payment, position) => {
+        const decision = known.get(toText(payment["transactionId"]));
+        return (
+          <Table.Tr key={position} className="one-line">
+            {columns.map((name) => (
+              <Table.Td
+                key={name}
+                className="number"
+                {...(fieldOf(name, fields)?.type === "decimal" ? { ta: "right" as const } : {})}
+              >
+                {payment[name] === undefined ? "–" : <FieldValue name={name} value={payment[name]} fields={fields} />}
+              </Table.Td>
+            ))}
+            <Table.Td>{decision && <OutcomeChip decision={decision} />}</Table.Td>
+            <Table.Td className="number">{decision && formatNumber((decision.corrected ?? decision).score)}</Table.Td>
+          </Table.Tr>
+        );
+      }}
+    </LongTable>
+  );
+}
