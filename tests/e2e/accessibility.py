@@ -51,6 +51,7 @@ PAGES = {
 }
 # By name: a page of `PAGES`, and the button that opens a dialog there.
 DIALOGS = {
+    "search": ("today", "Search"),
     "import-rules": ("rules", "Import"),
     "change-state": ("rule", "Pause"),
     "new-list": ("lists", "New list"),

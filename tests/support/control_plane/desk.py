@@ -51,6 +51,7 @@ from fraud_control.service.rules import imports, transitions
 from fraud_control.service.rules import queries as rule_queries
 from fraud_control.service.rules.approved_content import approved_contents
 from fraud_control.service.rules.validation import validate
+from fraud_control.service.search import search
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.models import ItemHead
 from fraud_control.sync.outbox import outbox_state
@@ -230,6 +231,7 @@ class Desk:
         self.maps = CollectionDesk(store, CollectionKind.MAP)
         self.searches = AlertSearches(store)
         self.cases = CaseDesk(store)
+        self.search = reading(store, search)
         self.subscriptions = SubscriptionService(store)
         self.labels = LabelService(store, store.reader.schema)
         self.rule_names = reading(store, rule_queries.names)

@@ -12,6 +12,7 @@ import { formatNumber } from "./format";
 import { OpenAlarms } from "./outage/OpenAlarms";
 import { OutageBanner } from "./outage/OutageBanner";
 import { useLiveness, useSilence } from "./outage/useLiveness";
+import { SearchButton } from "./search/SearchButton";
 import { useStream } from "./stream/StreamProvider";
 
 /** The links to all pages, the user, the open alarms, the state of the event stream, and the outage banner. */
@@ -21,6 +22,7 @@ export function NavigationBar({ me }: { me: Me }) {
       <div className="bar-inside">
         <Navigation groups={usePages(me)} user={`${me.user} · ${me.role ?? ""}`} />
         <Group gap="xs" wrap="nowrap">
+          <SearchButton />
           <OpenAlarms />
           <StreamStatus />
           <Text size="xs" c="dimmed" visibleFrom="lg" title="Time zone of all times on these pages" className="clip">

@@ -32,6 +32,7 @@ export const keys = {
   caseNeighbour: (query: string) => ["cases", "neighbour", query] as const,
   caseOfAlert: (alertId: string) => ["cases", "alert", alertId] as const,
   assignees: ["assignees"] as const,
+  search: (text: string) => ["search", text] as const,
   alerts: (filter: object) => ["alerts", filter] as const,
   decisions: (filter: object) => ["decisions", filter] as const,
   entities: ["entity"] as const,

@@ -82,6 +82,7 @@ export type SampleRequest = Schemas["SampleRequest"];
 export type SampleValue = Schemas["SampleValue"];
 export type SavedSearches = Schemas["SavedSearches"];
 export type Schema = Schemas["SchemaShown"];
+export type SearchFound = Schemas["SearchFound"];
 export type Snooze = Schemas["Snooze"];
 export type Snoozes = Schemas["Snoozes"];
 export type StateName = Schemas["StateName"];

@@ -1,5 +1,4 @@
-import { Box, Button, Group, Kbd, Select, Table, TextInput, UnstyledButton } from "@mantine/core";
-import { useHotkeys } from "@mantine/hooks";
+import { Box, Button, Group, Select, Table, TextInput, UnstyledButton } from "@mantine/core";
 import { IconArrowDown, IconArrowUp, IconPlus, IconSearch, IconUpload } from "@tabler/icons-react";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useDeferredValue, useLayoutEffect, useRef, useState } from "react";
@@ -33,7 +32,6 @@ export function RulesPage() {
   const can = useCan();
   const navigate = useNavigate();
   const [params, setParams] = useSearchParams();
-  const search = useRef<HTMLInputElement>(null);
   const [importing, setImporting] = useState(false);
   // The text field has its own state, because the URL updates too slowly for typing.
   const [text, setText] = useState(params.get("q") ?? "");
@@ -54,8 +52,6 @@ export function RulesPage() {
       { replace: true },
     );
   const sort = (by: Column) => setParameters({ sort: by, desc: by === column && !descending ? "1" : null });
-
-  useHotkeys([["mod+K", () => search.current?.focus()]], []);
 
   return (
     <>
@@ -78,13 +74,10 @@ export function RulesPage() {
       </PageHeader>
       <Group mb="sm" gap="xs" align="center">
         <TextInput
-          ref={search}
           type="search"
           aria-label="Search by ID, name, owner or content"
           placeholder="Search"
           leftSection={<IconSearch size={14} aria-hidden />}
-          rightSection={<Kbd size="xs">Ctrl K</Kbd>}
-          rightSectionWidth={60}
           value={text}
           onChange={(event) => {
             setText(event.currentTarget.value);

@@ -120,6 +120,7 @@ ROUTES = [
     Route("POST", "/bulk-changes/7/undo", ANALYST, 404),
     Route("GET", "/cases/7", VIEWER, 404),
     Route("GET", "/cases/7/overview", VIEWER, 404),
+    Route("GET", "/search?q=7", VIEWER, 200),
     Route("PUT", "/cases/7/assignee", ANALYST, 404, {"assignee": None}, IF_MATCH),
     Route("PUT", "/cases/7/status", ANALYST, 404, {"status": "IN_WORK"}, IF_MATCH),
     Route("POST", "/cases/7/comments", ANALYST, 404, {"comment": "x"}),
