@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from fraud_control.domain.notification_models import ReceiverShown
 from fraud_control.domain.rule_input import RuleReader
@@ -30,6 +31,7 @@ from fraud_control.service.reading.entities import EntityReporter
 from fraud_control.service.reading.evidence import EvidenceReader
 from fraud_control.service.reading.evidence_search import EvidenceSource
 from fraud_control.service.reading.pool import ReadingPool
+from fraud_control.service.reading.proofs import ProofReader
 from fraud_control.service.role_cache import RoleCache
 from fraud_control.service.rules.approved_content import SeedContents, no_seeds
 from fraud_control.service.rules.predictions import OffPrediction, off_predictions
@@ -67,6 +69,7 @@ from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.notifications import Receiver
 from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.entity.answer import EntitySource
+from fraud_rules.batch.proof.topics import ProofSource
 from fraud_rules.codec.rules.collections.files import read_seed_folder
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
@@ -140,6 +143,7 @@ class ControlPlane:
     fire_stats: CachedValue[list[RuleFireStats]]
     guard: FloodGuard
     evidence: EvidenceReader
+    proofs: ProofReader
     entities: EntityReporter
     what_ifs: WhatIfs
     requested_what_ifs: RequestedWhatIfs
@@ -201,6 +205,9 @@ def compose(
     pool = stack.enter_context(ReadingPool())
     entities = EntityReporter(pool, EntitySource(environment.kafka, environment.archive, schema, detector), now_ms)
     evidence = EvidenceReader(pool, EvidenceSource(environment.kafka, schema, detector))
+    key = Path(settings.proof_key) if settings.proof_key else None
+    proof_source = ProofSource(environment.kafka, environment.archive, schema, detector)
+    proofs = ProofReader(pool, proof_source, database, key)
     background = Background(store, environment.kafka, detector, changes.accept, alarm_receivers)
     background.start()
     stack.callback(background.stop)
@@ -279,6 +286,7 @@ def compose(
         fire_stats=CachedValue(lambda: fire_stats(memory.alerts(), memory.retracted(), now_ms()), _FIRE_STATS_TTL_S),
         guard=guard,
         evidence=evidence,
+        proofs=proofs,
         entities=entities,
         what_ifs=what_ifs,
         requested_what_ifs=requested_what_ifs,

@@ -50,6 +50,7 @@ _KEYS: Final = re.compile(r"\S{32,200}( \S{32,200})?", re.ASCII)
 _URL: Final = re.compile(r"https?://[^\s\x00-\x1f]{1,1000}", re.ASCII)
 _HEADER: Final = re.compile(r"[A-Za-z0-9-]{1,100}", re.ASCII)
 _CLAIM: Final = re.compile(r"[\x21-\x7e]{1,1000}", re.ASCII)
+_FILE: Final = re.compile(r"[^\x00-\x1f]{1,1000}", re.ASCII)
 _RECEIVER: Final = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 _MOST_RECEIVERS: Final = 20
 _USER: Final = re.compile(r"(?!log:|system:)[^\x00-\x1f\x7f]{1,256}")
@@ -147,7 +148,8 @@ class ControlPlaneSettings:
     `repr` shows it. If it is empty, the database is a SQLite file in the project's `var/`. `name` is the Kafka
     transactional id, which allows one writer at a time. `url` is the address of the pages' server for a browser, which
     messages name. `airflow_url` is the address of Airflow if users open the pages here, without its plugin in between.
-    `ticket_key` has the keys that sign the logins of Airflow's plugin (see `TicketKeys`).
+    `ticket_key` has the keys that sign the logins of Airflow's plugin (see `TicketKeys`). `proof_key` is the file of
+    the Ed25519 key that signs proofs.
     """
 
     name: str = matching(CONTROL_PLANE_NAME, NAME, NAME_IS)
@@ -155,6 +157,7 @@ class ControlPlaneSettings:
     url: str = matching("", _URL, "an address such as https://airflow.example")
     airflow_url: str = matching("", _URL, "an address such as https://airflow.example")
     ticket_key: str = matching("", _KEYS, "one or two keys of at least 32 characters", secret=True)
+    proof_key: str = matching("", _FILE, "the path of a file")
     four_eyes: bool = False
     bounds: Bounds = _BOUNDS
     rates: Rates = _RATES

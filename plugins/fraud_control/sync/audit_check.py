@@ -11,9 +11,10 @@ from fraud_control.domain.read_models import AuditVerdict
 from fraud_control.store.database import Database
 from fraud_control.store.facts import store_id
 from fraud_control.store.models import AuditEntry
-from fraud_control.sync.mirror import AUDIT_HEADER, STORE_HEADER
+from fraud_control.sync.mirror import STORE_HEADER
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader
+from fraud_rules.proof.audit import AUDIT_HEADER
 
 __all__ = ["check_audit"]
 

@@ -26,12 +26,13 @@ from fraud_control.store.database import Database
 from fraud_control.store.facts import store_id
 from fraud_control.store.leases import Leadership
 from fraud_control.store.models import OutboxRow
-from fraud_control.sync.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_HEADER, mark_arrived, mark_published
+from fraud_control.sync.mirror import SEQ_HEADER, STORE_HEADER, mark_arrived, mark_published
 from fraud_control.sync.topic_consumer import TopicConsumer
 from fraud_rules.errors import Fenced, FraudError, TransactionExpired
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.takeovers import MOST_TAKEOVERS, Takeovers
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
+from fraud_rules.proof.audit import AUDIT_HEADER
 from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["Publisher", "outbox_state"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError, Reason
@@ -43,40 +43,53 @@ def record_run(kafka: KafkaConnection, settings: DetectorSettings, schema: Trans
 @dataclass(frozen=True, slots=True)
 class RunPart:
     """A part of a run. `from_ms` is the append time from which on it has all transactions, None if it begins with the
-    first batch. `missing` names what Kafka does not hold anymore."""
+    first batch. `missing` names what Kafka does not hold anymore. `kept` has the first offset of each partition of
+    transactions whose beginning Kafka has removed. `archived` has transactions that only the archive has: JSON of their
+    values."""
 
     recording: Recording
     from_ms: int | None
     missing: Sequence[str]
+    kept: Mapping[int, int] = field(default_factory=dict)
+    archived: Sequence[RecordedTransaction] = ()
 
 
 def record_part(
-    kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema, from_ms: int, last_ms: int
+    kafka: KafkaConnection,
+    settings: DetectorSettings,
+    schema: TransactionSchema,
+    from_ms: int,
+    last_ms: int,
+    counts: Callable[[int], None] = lambda records: None,
 ) -> RunPart:
     """Record the input of the detector from an append time on, up to the batches that have read the transactions that
-    were appended at `last_ms`.
+    were appended at `last_ms`. `counts` receives the number of transactions before they are read.
 
     Raises BrokerUnavailable, and FraudError if there is no batch or Kafka does not hold the whole rule log anymore.
     """
     history = read_history(kafka, settings, need=HistoryNeed(from_ms, marks=False))
     topic = settings.topics.transactions
-    ranges: dict[int, tuple[int, int]] = {}
+    ranges, removed = dict[int, tuple[int, int]](), dict[int, int]()
     is_whole = history.known_from_ms is None and not history.lost
     with TopicReader(kafka, topic) as reader:
         for partition, end in sorted(history.ends.items()):
             first, until = reader.offset_at(from_ms, partition), reader.offset_at(last_ms + 1, partition)
             start = history.starts.get(partition, 0)
             chosen = max(start, end if first is None else first)
-            is_whole = is_whole and chosen <= max(start, reader.ends(partition)[0])
+            kept = reader.ends(partition)[0]
+            is_whole = is_whole and chosen <= max(start, kept)
+            if 0 < kept >= chosen:
+                removed[partition] = kept
             ranges[partition] = chosen, max(chosen, end if until is None else min(end, until))
     batches: list[WrittenBatch] = []
     for batch in batches_of(history, kafka, settings):
         batches.append(batch)
         if all(batch.ends_of(topic).get(partition, 0) >= until for partition, (_, until) in ranges.items()):
             break
+    counts(sum(end - start for start, end in ranges.values()))
     transactions = _transactions(kafka, settings, schema, ranges)
     recording = _recording(kafka, settings, batches, transactions)
-    return RunPart(recording, None if is_whole else from_ms, history.lost)
+    return RunPart(recording, None if is_whole else from_ms, history.lost, removed)
 
 
 def _transactions(
@@ -111,7 +124,7 @@ def _recording(
         first = reader.ends()[0]
         _require([f"{topics.rules}-0 from 0 to {first}"] if first else [])
         rules = [
-            RecordedRule(record.offset, record.append_ms, record.value)
+            RecordedRule(record.offset, record.append_ms, record.value, record.headers)
             for record in reader.read(0, batches[-1].rules_end)
         ]
     operations = read_operations(kafka, topics.rule_operations)

@@ -176,6 +176,11 @@ class TransactionSchema:
         """
         return TransactionSchema(tuple(replace(each, source=each.source.units) for each in self.fields))
 
+    @property
+    def plain(self) -> TransactionSchema:
+        """The flat schema whose times are in epoch ms and whose decimals are numbers."""
+        return TransactionSchema(tuple(replace(each, source=FieldSource()) for each in self.fields))
+
     def key_name(self, name: str) -> str | None:
         """The canonical name of a member of a grouping: a field or an entity; None if neither has this name."""
         field = self.field(name)

@@ -18,7 +18,7 @@ from fraud_rules.proof.plain.rows import Boundary
 
 __all__ = [
     "KeyGroupBounds", "Proof", "ProvedAuditRow", "ProvedBatch", "ProvedPayment", "ProvedRule", "Seal", "Statement",
-    "checksum", "read_file", "seal_of", "write_file",
+    "checksum", "headers_of", "read_file", "seal_of", "write_file",
 ]  # fmt: skip
 
 FORMAT: Final = 1
@@ -50,9 +50,15 @@ class Bytes(msgspec.Struct, frozen=True, omit_defaults=True):
         return None if self.text is None else self.text.encode()
 
 
+def headers_of(headers: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, Bytes]]:
+    """The document of the headers of a record."""
+    return [(name, Bytes.of(value)) for name, value in headers]
+
+
 class ProvedPayment(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """A record of the payments' topic. `crc32` is that of its value. `batch` is the number of its batch in `batches`,
-    and `retained_from` the retention bound of the key group right before the payment."""
+    and `retained_from` the retention bound of the key group right before the payment. The value of an `archived`
+    payment is JSON of the values that the archive has."""
 
     partition: int
     offset: int
@@ -63,6 +69,7 @@ class ProvedPayment(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     value: Bytes
     key: Bytes | None = None
     headers: list[tuple[str, Bytes]] = []
+    archived: bool = False
 
 
 class ProvedBatch(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -75,13 +82,14 @@ class ProvedBatch(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     time_zones: str = ""
 
 
-class ProvedRule(msgspec.Struct, frozen=True, rename="camel"):
+class ProvedRule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """A record of the rule log. `time_ms` is its rule time: the largest append time up to it."""
 
     offset: int
     append_ms: int
     time_ms: int
     value: Bytes
+    headers: list[tuple[str, Bytes]] = []
 
 
 class KeyGroupBounds(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD
+from fraud_rules.proof.audit import audit_lines
 from fraud_rules.proof.document import Proof
 from fraud_rules.proof.plain.judging import ARRIVAL, judge, text_of
 from fraud_rules.proof.reading import PaymentScene
@@ -23,6 +24,8 @@ def verdict_lines(proof: Proof, verdict: ProofVerdict, most_rows: int) -> Iterat
     yield f"payment {alert['triggeringEvent'][ID_FIELD]} of {utc_text(alert['eventTime'])}, {place_text(proof)}"
     yield f"key {', '.join(f'{name} {_cell(value)}' for name, value in alert['key'].items()) or 'of all payments'}"
     for text in rule_lines(scene):
+        yield f"  {text}"
+    for text in audit_lines(proof):
         yield f"  {text}"
     yield ""
     yield from arithmetic_lines(scene, most_rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -212,27 +212,34 @@ def _is_of(row: _KeyRow, payment: ProvedPayment, role: str | None) -> bool:
     return row.place == (payment.partition, payment.offset) and row.placed.values.get(ROLE) == role
 
 
-def _decoded(proof: Proof, schema: TransactionSchema) -> list[tuple[tuple[int, int], dict[str, Any]]]:
+def _decoded(proof: Proof, schema: TransactionSchema) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
     """The values of each payment by field, None for null, with its place. Raises ProofInvalid."""
-    payments, settings = proof.payments, proof.statement.settings
-    raw = RawTransactions.of(
+    settings = proof.statement.settings
+    limits = RecordLimits(settings["futureToleranceMs"], settings["eventTimeFloorMs"], settings["maxTransactionBytes"])
+    for is_archived, form in ((False, schema), (True, schema.plain)):
+        payments = [each for each in proof.payments if each.archived == is_archived]
+        if not payments:
+            continue
+        result = decode_transactions(_raw(payments, proof.statement.topic), form, limits)
+        if result.rejects or result.ignored:
+            at = payments[result.rejects[0].index] if result.rejects else payments[0]
+            why = result.rejects[0].reason if result.rejects else "it is a tombstone"
+            raise ProofInvalid(f"payment {at.partition}-{at.offset}: the detector does not accept it: {why}")
+        places = zip(result.batch.partition.tolist(), result.batch.offset.tolist(), strict=True)
+        for place, row in zip(places, result.batch.rows(range(len(result.batch)), schema), strict=True):
+            yield place, {name: row.get(name) for name in schema.names}
+
+
+def _raw(payments: Sequence[ProvedPayment], topic: str) -> RawTransactions:
+    return RawTransactions.of(
         [each.value.value for each in payments],
         [each.partition for each in payments],
         [each.offset for each in payments],
         [each.append_ms for each in payments],
-        proof.statement.topic,
+        topic,
         [None if each.key is None else each.key.value for each in payments],
         [[(name, text.value) for name, text in each.headers] for each in payments],
     )
-    limits = RecordLimits(settings["futureToleranceMs"], settings["eventTimeFloorMs"], settings["maxTransactionBytes"])
-    result = decode_transactions(raw, schema, limits)
-    if result.rejects or result.ignored:
-        at = payments[result.rejects[0].index] if result.rejects else payments[0]
-        why = result.rejects[0].reason if result.rejects else "it is a tombstone"
-        raise ProofInvalid(f"payment {at.partition}-{at.offset}: the detector does not accept it: {why}")
-    places = zip(result.batch.partition.tolist(), result.batch.offset.tolist(), strict=True)
-    rows = result.batch.rows(range(len(result.batch)), schema)
-    return [(place, {name: row.get(name) for name in schema.names}) for place, row in zip(places, rows, strict=True)]
 
 
 def _fields(schema: TransactionSchema, *, has_role: bool) -> dict[str, PlainField]:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from fraud_rules.errors import ProofInvalid
+from fraud_rules.proof.audit import audit_faults
 from fraud_rules.proof.document import Proof, Seal, checksum, read_file, seal_of
 from fraud_rules.proof.plain.judging import judge, text_of
 from fraud_rules.proof.reading import PaymentScene, cooling_alerts, read_scene
@@ -60,7 +61,7 @@ def check_proof(proof: Proof) -> ProofVerdict:
     """Check the parts of a proof against each other. Raises ProofInvalid for records that cannot be read."""
     differences = [f"payment {each.partition}-{each.offset}: its bytes have another CRC-32"
                    for each in proof.payments if checksum(each.value.value) != each.crc32]  # fmt: skip
-    differences += list(_audit_faults(proof))
+    differences += list(audit_faults(proof))
     if differences:
         raise ProofInvalid("; ".join(differences[:5]))
     scene = read_scene(proof)
@@ -176,21 +177,3 @@ def _record_faults(proof: Proof, scene: PaymentScene) -> Iterator[str]:
 def _cooldown_faults(scene: PaymentScene) -> Iterator[str]:
     for alert in cooling_alerts(scene):
         yield f"earlier alerts: {alert['alertId']} began a cool-down that lasts beyond the payment"
-
-
-def _audit_faults(proof: Proof) -> Iterator[str]:
-    """The rows of the audit whose hash is not that of their texts, or that do not continue the row before."""
-    known: dict[int, str] = {}
-    for row in proof.audit:
-        members: dict[str, Any] = {
-            "seq": row.seq, "atMs": row.at_ms, "who": row.who, "action": row.action, "subject": row.subject,
-            "ruleId": row.rule_id, "before": row.before, "after": row.after, "previousHash": row.previous_hash,
-        }  # fmt: skip
-        more = {"program": row.program, "listName": row.list_name, "mapName": row.map_name}
-        members |= {name: value for name, value in more.items() if value is not None}
-        text = json.dumps(members, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        if hashlib.sha256(text.encode()).hexdigest() != row.hash:
-            yield f"audit, row {row.seq}: its hash is not that of its texts"
-        if known.get(row.seq - 1, row.previous_hash) != row.previous_hash:
-            yield f"audit, row {row.seq}: it does not continue row {row.seq - 1}"
-        known[row.seq] = row.hash

@@ -116,11 +116,12 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 @dataclass(frozen=True, slots=True)
 class RecordedRule:
-    """One record of the rule log; `value` is None for a tombstone."""
+    """One record of the rule log; `value` is None for a tombstone. A file has no `headers`."""
 
     version: int
     append_ms: int
     value: bytes | None
+    headers: Headers = ()
 
 
 @dataclass(frozen=True, slots=True)

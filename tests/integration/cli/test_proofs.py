@@ -7,16 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.logs.recorder import record_run
-from fraud_rules.runtime import clock
-from tests.support.conformance import load_schema
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.processes.fraud_command import fraud
-from tests.support.proofs import written_alerts
-from tests.support.records.payments import sample_payment
-from tests.support.records.progress import progress_record
+from tests.support.proofs import write_run
 from tests.support.rules import count_rule
 
 pytestmark = pytest.mark.integration
@@ -27,25 +21,11 @@ TOPIC_ROLES = (
 
 
 def evaluated(topics: OwnTopics, payments: int) -> list[str]:
-    """Write the records that a detector would have written for a rule and payments. Returns the ids of the alerts."""
-    names = topics.names
-    produce(topics.bootstrap, names.rules, [json.dumps(count_rule(limit=3, windowMinutes=5)).encode()])
-    for first in range(0, payments, 2):
-        sample = [sample_payment(first + i, clock.now_ms(), payeeId=1 + i % 2, beneficiaryId=2) for i in range(2)]
-        produce(topics.bootstrap, names.transactions, [json.dumps(each).encode() for each in sample])
-        ends = {names.transactions: {"0": first + 2}}
-        batch = progress_record(first // 2, ends, rulesEnd=1, rows=2)
-        produce(topics.bootstrap, names.detector_progress, [batch], key=b"detector")
-    produce(
-        topics.bootstrap, names.alerts, [b"{", b"[]", b'{"ruleId": 1}', b'{"ruleId": [1], "key": {}}'], key=b"other"
-    )
-    settings = DetectorSettings(topics=names)
-    recording = record_run(topics.kafka, settings, load_schema("default"))
-    found = []
-    for alert in written_alerts(recording, load_schema("default"), settings):
-        found.append(json.loads(alert)["alertId"])
-        produce(topics.bootstrap, names.alerts, [alert], key=found[-1].encode())
-    return found
+    """Write a rule, the records of a run, and foreign records of the topic of alerts. Returns the ids of the alerts."""
+    produce(topics.bootstrap, topics.names.rules, [json.dumps(count_rule(limit=3, windowMinutes=5)).encode()])
+    foreign = [b"{", b"[]", b'{"ruleId": 1}', b'{"ruleId": [1], "key": {}}']
+    produce(topics.bootstrap, topics.names.alerts, foreign, key=b"other")
+    return write_run(topics, payments)
 
 
 def test_an_alert_of_the_topics_is_proved(topics: OwnTopics, tmp_path: Path) -> None:
@@ -61,7 +41,7 @@ def test_an_alert_of_the_topics_is_proved(topics: OwnTopics, tmp_path: Path) -> 
     file.write_bytes(changed)
     assert fraud("verify", str(file)).exit_code == 74
     unreadable = fraud("prove", "other", env=topics.environment)
-    assert (unreadable.exit_code, "alert other is unreadable" in unreadable.err) == (75, True)
+    assert (unreadable.exit_code, "the alert is unreadable" in unreadable.err) == (75, True)
     missing = fraud("prove", "nothing", env=topics.environment)
     assert (missing.exit_code, "no alert nothing" in missing.err) == (75, True)
 

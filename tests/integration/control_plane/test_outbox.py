@@ -25,7 +25,7 @@ from fraud_control.store.facts import store_id
 from fraud_control.store.models import OutboxRow
 from fraud_control.sync.background import Background
 from fraud_control.sync.drift import DriftCheck
-from fraud_control.sync.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_HEADER, log_mirror
+from fraud_control.sync.mirror import SEQ_HEADER, STORE_HEADER, log_mirror
 from fraud_control.sync.outbox import Publisher
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
@@ -37,6 +37,7 @@ from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.takeovers import MOST_TAKEOVERS
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, keep_until_exit
 from fraud_rules.logs.rule_log import RuleLog
+from fraud_rules.proof.audit import AUDIT_HEADER
 from tests.support.control_plane.hostile import HOSTILE
 from tests.support.control_plane.processes import PublisherProcess
 from tests.support.control_plane.scene import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, rule_input

@@ -16,8 +16,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from hypothesis.strategies import SearchStrategy
 
 from fraud_rules.errors import ConfigError, ProofInvalid
@@ -27,7 +25,7 @@ from fraud_rules.proof.signature import read_public_key, signer_of
 from fraud_rules.proof.verification import check_file
 from tests.support.conformance import load_cases_of, load_schema
 from tests.support.places import CASES, ROOT
-from tests.support.proofs import proofs_of
+from tests.support.proofs import a_key, proofs_of
 from tests.support.streams.features import ENTITIES, Features, with_features
 from tests.support.streams.generated import documents
 from tests.support.streams.runs import STREAMS, described, drawn, stream_seeds
@@ -117,15 +115,6 @@ def test_no_bit_of_the_seal_can_change(tmp_path: Path, bit: int) -> None:
             check_file(bytes(changed))
 
 
-def a_key(folder: Path, name: str = "key.pem") -> Path:
-    """A new private key, and beside it the public one."""
-    key, path = Ed25519PrivateKey.generate(), folder / name
-    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    path.with_suffix(".pub").write_bytes(public)
-    return path
-
-
 def test_only_the_signature_of_the_required_key_is_accepted(tmp_path: Path) -> None:
     own, other = a_key(tmp_path), a_key(tmp_path, "other.pem")
     content = write_file(a_proof(), signer_of(own))
@@ -186,6 +175,20 @@ def test_a_proof_without_a_payment_of_the_window_is_rejected() -> None:
     proof = a_proof()
     other = msgspec.structs.replace(proof, payments=[*proof.payments[:3], *proof.payments[4:]])
     assert "windowCount" in "; ".join(differences_of(other))
+
+
+@pytest.mark.parametrize(("version", "is_warm"), [(0, True), (1, False)])
+def test_only_a_warm_up_of_its_own_grouping_keeps_an_alert_from_being_recomputed(
+    version: int, *, is_warm: bool
+) -> None:
+    document = a_document()
+    first, *rest = document["steps"]
+    other = {**first, "rule": {**first["rule"], "ruleId": 2, "groupingKeyNames": ["paymentType"]}}
+    batch = {"pin": 2, "offsets": {"transactions": {"0": 12}}, "warmUps": [{"version": version}]}
+    warmed = {**document, "steps": [first, other, *rest], "batches": [batch]}
+    proof = next(each for each in proofs_of(warmed, NULLABLE) if each.statement.rule_id == 1)
+    assert proof.statement.is_warm == is_warm
+    assert differences_of(proof) == []
 
 
 def test_the_plain_evaluator_has_at_most_400_lines_of_code() -> None:

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from typing import Final
 
 from sqlalchemy import func, select
+from sqlalchemy.orm import undefer
 
 from fraud_control.domain.alert_search import AlertSearch, SavedSearch
 from fraud_control.domain.errors import Invalid, LimitReached, NotFound
 from fraud_control.domain.roles import Actor, Permission, require
 from fraud_control.domain.snoozing import Snoozing
+from fraud_control.feed.events import FeedAlert
 from fraud_control.feed.place import Position
-from fraud_control.service.alerts.index import IndexedAlert
+from fraud_control.service.alerts.index import IndexedAlert, indexed_alert
 from fraud_control.service.alerts.search import alert_page
 from fraud_control.service.store_access import StoreAccess
-from fraud_control.store.alert_models import SEARCH_NAME_CHARS, SavedSearchRow
+from fraud_control.store.alert_models import SEARCH_NAME_CHARS, AlertRow, SavedSearchRow
 from fraud_rules.errors import Reason
 from fraud_rules.runtime.safe_text import is_unprintable
 
@@ -39,6 +41,12 @@ class AlertSearches:
         """
         with self._store.database.reading() as session:
             return alert_page(session, search, snoozing, after, limit)
+
+    def alert(self, alert_id: str) -> FeedAlert | None:
+        """Read an alert of the index."""
+        with self._store.database.reading() as session:
+            row = session.get(AlertRow, alert_id, options=[undefer(AlertRow.json)])
+            return None if row is None else indexed_alert(row).alert
 
     def saved(self, user: str) -> tuple[SavedSearch, ...]:
         """List the searches that a user saved, by name."""

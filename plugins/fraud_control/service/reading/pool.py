@@ -16,8 +16,8 @@ from typing import Final, Self, TypeVar
 from anyio import BrokenWorkerProcess, CapacityLimiter, fail_after, to_process
 from anyio.from_thread import start_blocking_portal
 
-from fraud_control.domain.errors import Unavailable
-from fraud_rules.errors import FraudError
+from fraud_control.domain.errors import NotFound, Unavailable
+from fraud_rules.errors import FraudError, NotProvable
 
 __all__ = ["PROCESSES", "ReadingPool"]
 
@@ -55,7 +55,7 @@ class ReadingPool:
         """Return `answer(source, question)`. `answer` is a function of a module.
 
         Raises Unavailable: with the message of a FraudError of `answer`, with `too_slow` after the longest time, or if
-        the process has ended.
+        the process has ended. Raises NotFound for a NotProvable of `answer`.
         """
         return self._portal.call(partial(self._ask, partial(_answered, answer, source, question), too_slow))
 
@@ -74,6 +74,8 @@ def _answered(answer: Callable[[S, Q], bytes], source: S, question: Q) -> bytes:
     _prepare()
     try:
         return answer(source, question)
+    except NotProvable as error:
+        raise NotFound(" ".join(str(error).split())) from None
     except FraudError as error:
         raise Unavailable(" ".join(str(error).split())) from None
 

@@ -1,4 +1,4 @@
-"""Routes of alerts: the list, the event stream, evidence, alert marks, snoozes and rule quality."""
+"""Routes of alerts: the list, the event stream, evidence, proofs, alert marks, snoozes and rule quality."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fraud_control.service import alert_marks
 from fraud_control.service.alerts.listing import AlertFilter
 from fraud_control.web import rows
 from fraud_control.web.alert_query import AlertQuery, position_of
-from fraud_control.web.answer import answer, json_answer, nothing
+from fraud_control.web.answer import NOT_KEPT, answer, json_answer, nothing
 from fraud_control.web.auth import CurrentActor, CurrentUser
 from fraud_control.web.dependencies import CurrentPlane
 from fraud_control.web.load.lanes import LaneName
@@ -42,6 +42,7 @@ routes = router("alerts")
 AlertId = Annotated[str, Path(pattern=r"^[0-9a-fA-F-]{36}$")]
 Position = Annotated[str | None, Query(max_length=100)]
 
+_ZIP = "application/zip"
 _POLL_INTERVAL_S = 0.05
 _CAUGHT_UP_S = 30.0
 _STREAM_S = 600.0  # then the client must connect again, which checks its login again
@@ -160,6 +161,20 @@ def get_evidence(plane: CurrentPlane, alert_id: AlertId, position: Position = No
     return json_answer(plane.evidence.read(_alert(plane, alert_id, position).json))
 
 
+@routes.get(
+    "/alerts/{alert_id}/proof",
+    response_class=Response,
+    responses={200: {"content": {_ZIP: {"schema": {"type": "string", "format": "binary"}}}}},
+    openapi_extra=least("viewer", LaneName.EVIDENCE),
+)
+def download_proof(plane: CurrentPlane, alert_id: AlertId, position: Position = None) -> Response:
+    """Download the proof of an alert, with the rows of the audit log about its rule. `fraud verify` checks it, see
+    docs/proof.md. `position` locates an alert that is neither in memory nor in the alert index."""
+    alert = _alert(plane, alert_id, position)
+    headers = {"Content-Disposition": f'attachment; filename="{alert_id.lower()}.proof.zip"', **NOT_KEPT}
+    return Response(plane.proofs.prove(alert), 200, headers, _ZIP)
+
+
 @routes.put("/alerts/{alert_id}/mark", response_model=read_models.Mark, openapi_extra=least("analyst"))
 def mark_alert(
     plane: CurrentPlane,
@@ -233,9 +248,9 @@ async def _await_caught_up(feed: FeedReader) -> None:
 
 
 def _alert(plane: ControlPlane, alert_id: str, position: str | None) -> FeedAlert:
-    found = plane.alerts.alert(alert_id.lower(), position_of(position))
+    found = plane.alerts.alert(alert_id.lower(), position_of(position)) or plane.searches.alert(alert_id.lower())
     if found is None:
-        raise NotFound("this alert is not in memory: send the position of an older alert")
+        raise NotFound("this alert is neither in memory nor in the alert index: send the position of an older alert")
     return found
 
 

@@ -29,6 +29,7 @@ from fraud_rules.proof.document import (
     ProvedRule,
     Statement,
     checksum,
+    headers_of,
 )
 from fraud_rules.replay.recording import RecordedBatch, RecordedTransaction, Recording
 from fraud_rules.replay.warm_up import decode_records
@@ -43,22 +44,47 @@ _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 class PaymentLog:
     """The decoded payments of a recording, with the batch of each, and the rule log of each batch."""
 
-    def __init__(self, recording: Recording, schema: TransactionSchema, settings: DetectorSettings) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        schema: TransactionSchema,
+        settings: DetectorSettings,
+        archived: Sequence[RecordedTransaction] = (),
+    ) -> None:
         """`settings` are those of the recorded run. `recording.batches` follow each other; records that no batch has
-        read form a last one."""
+        read form a last one. `archived` has further transactions: JSON of the values that the archive has."""
         self.recording, self.schema, self.settings = recording, schema, settings
         self.batches = _with_rest(recording)
-        self.decoded: TransactionBatch = decode_records(recording.transactions, schema, settings).batch
+        self.decoded: TransactionBatch = TransactionBatch.concat(
+            [
+                decode_records(records, form, settings).batch
+                for records, form in ((recording.transactions, schema), (archived, schema.plain))
+                if records or form is schema
+            ]
+        )
         self.numbers = self._batch_numbers()
         self.pins = np.array([each.pin for each in self.batches] or [0], np.int64)[self.numbers]
         self._entries = [
             read_entry(each.version, each.append_ms, each.value, schema, settings.limits) for each in recording.rules
         ]
-        self._records = {(each.partition, each.offset): each for each in recording.transactions}
+        self._records = {(each.partition, each.offset): each for each in (*recording.transactions, *archived)}
+        self._archived = {(each.partition, each.offset) for each in archived}
 
-    def record(self, partition: int, offset: int) -> RecordedTransaction:
-        """The record at a place."""
-        return self._records[partition, offset]
+    def payment(self, place: tuple[int, int], number: int, retained_from_ms: int) -> ProvedPayment:
+        """The record at a place, in the batch with a number."""
+        record = self._records[place]
+        return ProvedPayment(
+            partition=record.partition,
+            offset=record.offset,
+            append_ms=record.append_ms,
+            batch=number,
+            retained_from=retained_from_ms,
+            crc32=checksum(record.value),
+            value=Bytes.of(record.value),
+            key=None if record.key is None else Bytes.of(record.key),
+            headers=headers_of(record.headers),
+            archived=place in self._archived,
+        )
 
     def position_of(self, partition: int, offset: int) -> int:
         """The position of the payment at a place."""
@@ -201,7 +227,7 @@ def proof_of_row(
     shown = _rows_in_windows(rule, trace.rows, [_decode(each) for each in earlier])
     held = {(each.place.partition, each.place.offset): each.retained_from_ms for each in shown}
     numbers = log.numbers_by_place()
-    payments = [_payment(log, place, numbers[place], held[place]) for place in sorted(held)]
+    payments = [log.payment(place, numbers[place], held[place]) for place in sorted(held)]
     begins = row.timeline.latest.groupings.get(rule.grouping)
     is_known = from_ms is None or (begins is not None and begins.epoch_ms >= from_ms)
     statement = Statement(
@@ -232,7 +258,7 @@ def proof_of_row(
         earlier_alerts=[msgspec.Raw(each) for each in earlier],
         missing=list(missing),
         role=row.role,
-        is_warm=any(batch.warm_ups for batch in log.batches[: row.number + 1]),
+        is_warm=_is_warm(row, log),
     )
     return Proof(
         statement=statement,
@@ -242,6 +268,13 @@ def proof_of_row(
         rules=list(_rules(row, log)),
         batches=list(_batches(log, {each.batch for each in payments})),
     )
+
+
+def _is_warm(row: JudgedRow, log: PaymentLog) -> bool:
+    """Whether a warm-up of the rule's grouping has joined the state up to the batch of a row."""
+    joined = {each.version for batch in log.batches[: row.number + 1] for each in batch.warm_ups}
+    requests = [each.change for each in row.timeline.entries if each.version in joined]
+    return any(isinstance(each, Rule) and each.grouping == row.in_force.rule.grouping for each in requests)
 
 
 def is_of_key(alert: Mapping[str, Any], rule_id: int, key: Mapping[str, object]) -> bool:
@@ -276,31 +309,18 @@ def _rows_in_windows(rule: Rule, rows: Sequence[TracedRow], earlier: Sequence[Ma
     return [row for row in rows if row.transaction_id in ids]
 
 
-def _payment(log: PaymentLog, place: tuple[int, int], number: int, retained_from_ms: int) -> ProvedPayment:
-    record = log.record(*place)
-    return ProvedPayment(
-        partition=record.partition,
-        offset=record.offset,
-        append_ms=record.append_ms,
-        batch=number,
-        retained_from=retained_from_ms,
-        crc32=checksum(record.value),
-        value=Bytes.of(record.value),
-        key=None if record.key is None else Bytes.of(record.key),
-        headers=[(name, Bytes.of(value)) for name, value in record.headers],
-    )
-
-
 def _rules(row: JudgedRow, log: PaymentLog) -> Iterator[ProvedRule]:
     """The accepted records of the rule from its version on, and those of the lists and maps that it names."""
     rule, version = row.in_force.rule, row.in_force.version
-    raw = {each.version: each.value for each in log.recording.rules}
+    raw = {each.version: each for each in log.recording.rules}
     for entry in row.timeline.entries:
         change = entry.change
         is_own = isinstance(change, Rule | RuleDeletion) and change.rule_id == rule.rule_id and entry.version >= version
         is_read = change is not None and (entry.list_name in rule.lists or entry.map_name in rule.maps)
         if is_own or is_read:
-            yield ProvedRule(entry.version, entry.append_ms, entry.time_ms, Bytes.of(raw[entry.version]))
+            record = raw[entry.version]
+            value, headers = Bytes.of(record.value), headers_of(record.headers)
+            yield ProvedRule(entry.version, entry.append_ms, entry.time_ms, value, headers)
 
 
 def _batches(log: PaymentLog, numbers: Iterable[int]) -> Iterator[ProvedBatch]:

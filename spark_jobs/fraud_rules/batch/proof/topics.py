@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,7 +11,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from confluent_kafka import Message
 
+from fraud_rules.batch.archive.place import ArchivePath
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.archive.topic_identity import is_of_topic
 from fraud_rules.batch.proof.answers import PaymentAnswer, answers_of, rules_in_force
+from fraud_rules.batch.proof.archive import archived_alert, archived_alerts, with_archive
+from fraud_rules.batch.proof.budget import MOST_RECORDS, ReadBudget
 from fraud_rules.batch.proof.builder import PaymentLog, build_proof, first_read_ms, is_of_key
 from fraud_rules.codec.rules.codec import parse_rule_document, read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
@@ -21,19 +26,19 @@ from fraud_rules.errors import InputInvalid, NotProvable, RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_or_skip, decode_reason
 from fraud_rules.kafka.reader import Record, TopicReader
-from fraud_rules.logs.recorder import record_part
+from fraud_rules.logs.recorder import RunPart, record_part
 from fraud_rules.logs.transactions import raw_transactions
 from fraud_rules.model.limits import UNBOUNDED
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
-from fraud_rules.proof.document import Proof
+from fraud_rules.proof.audit import with_audit
+from fraud_rules.proof.document import Proof, ProvedAuditRow
 from fraud_rules.replay.replay import settings_of_recording
 
-__all__ = ["answers_from_topics", "prove_from_topics"]
+__all__ = ["ProofSource", "answers_from_topics", "prove_from_topics", "prove_record"]
 
 _FIRST_SPAN: Final = 4_096
 _MOST_SPAN: Final = 262_144
-_NO_AUDIT: Final = "the audit log of the control plane, which no topic has"
 _decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
 
 
@@ -52,21 +57,55 @@ class _AlertMembers(msgspec.Struct, rename="camel"):
 _check = msgspec.json.Decoder(_AlertMembers).decode
 
 
-def prove_from_topics(
-    alert_id: str, kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema, made_at_ms: int
-) -> Proof:
-    """Prove a published alert. Raises NotProvable if the topics lack it, and BrokerUnavailable."""
-    record = _find_alert(alert_id, kafka, settings)
+@dataclass(frozen=True, slots=True)
+class ProofSource:
+    """The cluster, the archive, the settings of the detector, and the most records that one proof or answer reads."""
+
+    kafka: KafkaConnection
+    archive: ArchivePath
+    schema: TransactionSchema
+    settings: DetectorSettings
+    most_records: int = MOST_RECORDS
+
+
+def prove_from_topics(alert_id: str, source: ProofSource, made_at_ms: int) -> Proof:
+    """Prove a published alert. Raises NotProvable if topics and archive lack it, BrokerUnavailable, and the errors of
+    the archive."""
+    record = _find_alert(alert_id, source, ReadBudget(source.most_records))
+    if record is None:
+        record = archived_alert(ArchiveStore(source.archive), alert_id)
+    if record is None:
+        topics = source.settings.topics
+        raise NotProvable(f"no alert {alert_id} is in {topics.alerts}, in {topics.shadow_alerts} or in the archive")
+    return prove_record(record, source, made_at_ms)
+
+
+def prove_record(record: bytes, source: ProofSource, made_at_ms: int, audit: Sequence[ProvedAuditRow] = ()) -> Proof:
+    """Prove an alert as it was written. `audit` has the rows of the audit log about its rule, ascending.
+
+    Raises NotProvable, BrokerUnavailable, and the errors of the archive.
+    """
     try:
         alert = _document(record)
     except UNDECODABLE as error:
-        raise NotProvable(f"alert {alert_id} is unreadable: {decode_reason(error)}") from error
-    since_ms = _first_ms(alert, schema) - settings.future_tolerance_ms
-    part = record_part(kafka, settings, schema, since_ms, alert["ingestionTime"])
-    log = PaymentLog(part.recording, schema, settings_of_recording(part.recording, settings))
-    earlier = list(_earlier_alerts(alert, kafka, settings, since_ms))
-    missing = [*part.missing, _NO_AUDIT]
-    return build_proof(record, log, made_at_ms, earlier_alerts=earlier, missing=missing, from_ms=part.from_ms)
+        raise NotProvable(f"the alert is unreadable: {decode_reason(error)}") from error
+    budget = ReadBudget(source.most_records)
+    since_ms = _first_ms(alert, source.schema) - source.settings.future_tolerance_ms
+    log, part = _payments(source, since_ms, alert["ingestionTime"], budget)
+    earlier = list(_earlier_alerts(alert, source, since_ms, budget))
+    proof = build_proof(record, log, made_at_ms, earlier_alerts=earlier, missing=part.missing, from_ms=part.from_ms)
+    return with_audit(proof, audit)
+
+
+def _payments(source: ProofSource, from_ms: int, last_ms: int, budget: ReadBudget) -> tuple[PaymentLog, RunPart]:
+    """The payments that were appended in a time, from the topics, and from the archive what has expired there."""
+    settings, schema = source.settings, source.schema
+    part = record_part(source.kafka, settings, schema, from_ms, last_ms, budget.take)
+    if part.missing:
+        store = ArchiveStore(source.archive)
+        if is_of_topic(source.kafka, store.latest(), settings.topics.transactions):
+            part = with_archive(part, store, settings, schema, (from_ms, last_ms), budget)
+    return PaymentLog(part.recording, schema, settings_of_recording(part.recording, settings), part.archived), part
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,33 +119,27 @@ class FoundPayment:
 
 
 def answers_from_topics(
-    transaction_id: str,
-    rule_id: int | None,
-    kafka: KafkaConnection,
-    settings: DetectorSettings,
-    schema: TransactionSchema,
-    since_ms: int,
+    transaction_id: str, rule_id: int | None, source: ProofSource, since_ms: int
 ) -> list[PaymentAnswer]:
     """Why a payment that was appended at `since_ms` or later has no alert, for a rule or for all rules in force.
 
-    Raises NotProvable if the topic lacks the payment, and BrokerUnavailable.
+    Raises NotProvable if the topic lacks the payment, BrokerUnavailable, and the errors of the archive.
     """
-    payment = _find_payment(transaction_id, kafka, settings, schema, since_ms)
-    from_ms = _reach_ms(payment.event_ms, kafka, settings, schema) - settings.future_tolerance_ms
-    part = record_part(kafka, settings, schema, from_ms, payment.append_ms)
-    log = PaymentLog(part.recording, schema, settings_of_recording(part.recording, settings))
+    budget = ReadBudget(source.most_records)
+    payment = _find_payment(transaction_id, source, since_ms, budget)
+    from_ms = _reach_ms(payment.event_ms, source) - source.settings.future_tolerance_ms
+    log, part = _payments(source, from_ms, payment.append_ms, budget)
     position = log.position_of(payment.partition, payment.offset)
     alerts: dict[int, list[bytes]] = {}
-    for alert in _alerts_since(kafka, settings, from_ms):
+    for alert in _alerts_since(source, from_ms, payment.append_ms, budget):
         alerts.setdefault(alert.document["ruleId"], []).append(alert.value)
     rules = rules_in_force(log, position) if rule_id is None else [rule_id]
     return [answer for each in rules for answer in answers_of(log, position, each, alerts.get(each, ()), part.from_ms)]
 
 
-def _find_payment(
-    transaction_id: str, kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema, since_ms: int
-) -> FoundPayment:
+def _find_payment(transaction_id: str, source: ProofSource, since_ms: int, budget: ReadBudget) -> FoundPayment:
     """The first delivery of a payment. Raises NotProvable, also for a record that went to quarantine."""
+    settings, schema = source.settings, source.schema
     declared = schema.field(ID_FIELD)
     is_number = declared is not None and declared.numeric
     if is_number and not transaction_id.lstrip("-").isdecimal():
@@ -114,7 +147,7 @@ def _find_payment(
     value = int(transaction_id) if is_number else transaction_id
     needle = Needle.of(schema, ID_FIELD, value)
     reasons: list[str] = []
-    with closing(_records_with(needle, kafka, settings.topics.transactions, since_ms)) as records:
+    with closing(_records_with(needle, source, since_ms, budget)) as records:
         for partition, message in records:
             result = decode_transactions(raw_transactions([message], schema, settings), schema, settings.record_limits)
             reasons += [f"{each.reason}: {each.detail}" for each in result.rejects]
@@ -127,39 +160,41 @@ def _find_payment(
 
 
 def _records_with(
-    needle: Needle, kafka: KafkaConnection, topic: str, since_ms: int
+    needle: Needle, source: ProofSource, since_ms: int, budget: ReadBudget
 ) -> Generator[tuple[int, Message], None, None]:
-    """The records from a time on that have the bytes of a value, with their partitions."""
-    with TopicReader(kafka, topic) as reader:
+    """The payments from a time on that have the bytes of a value, with their partitions."""
+    with TopicReader(source.kafka, source.settings.topics.transactions) as reader:
         for partition in reader.partitions():
             start, end = reader.offset_at(since_ms, partition), reader.ends(partition)[1]
-            with closing(reader.read_ranges({partition: (end if start is None else start, end)})) as messages:
+            start = end if start is None else start
+            budget.take(end - start)
+            with closing(reader.read_ranges({partition: (start, end)})) as messages:
                 for message in messages:
                     if needle.is_in(message.key(), message.value()):
                         yield partition, message
 
 
-def _reach_ms(event_ms: int, kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema) -> int:
+def _reach_ms(event_ms: int, source: ProofSource) -> int:
     """The oldest event time that a rule of the log reads for a payment."""
-    with TopicReader(kafka, settings.topics.rules) as reader:
+    with TopicReader(source.kafka, source.settings.topics.rules) as reader:
         entries = [
-            read_entry(each.offset, each.append_ms, each.value, schema, settings.limits).change
+            read_entry(each.offset, each.append_ms, each.value, source.schema, source.settings.limits).change
             for each in reader.read(*reader.ends())
         ]
     return min((first_read_ms(each, event_ms) for each in entries if isinstance(each, Rule)), default=event_ms)
 
 
-def _find_alert(alert_id: str, kafka: KafkaConnection, settings: DetectorSettings) -> bytes:
-    """The alert as it was written, from its topic or that of shadow alerts. Raises NotProvable."""
-    key = alert_id.encode()
-    for topic in (settings.topics.alerts, settings.topics.shadow_alerts):
-        for record in _newest_first(kafka, topic):
+def _find_alert(alert_id: str, source: ProofSource, budget: ReadBudget) -> bytes | None:
+    """The alert as it was written, from its topic or that of shadow alerts."""
+    key, topics = alert_id.encode(), source.settings.topics
+    for topic in (topics.alerts, topics.shadow_alerts):
+        for record in _newest_first(source.kafka, topic, budget):
             if record.key == key and record.value is not None:
                 return record.value
-    raise NotProvable(f"no alert {alert_id} is in {settings.topics.alerts} or {settings.topics.shadow_alerts}")
+    return None
 
 
-def _newest_first(kafka: KafkaConnection, topic: str) -> Iterator[Record]:
+def _newest_first(kafka: KafkaConnection, topic: str, budget: ReadBudget) -> Iterator[Record]:
     """The records of all partitions of a topic, those near the ends first."""
     with TopicReader(kafka, topic) as reader:
         for partition in reader.partitions():
@@ -167,6 +202,7 @@ def _newest_first(kafka: KafkaConnection, topic: str) -> Iterator[Record]:
             span = _FIRST_SPAN
             while end > first:
                 start = max(first, end - span)
+                budget.take(end - start)
                 yield from reader.read(start, end, partition)
                 end, span = start, min(4 * span, _MOST_SPAN)
 
@@ -182,13 +218,13 @@ def _first_ms(alert: Mapping[str, Any], schema: TransactionSchema) -> int:
 
 
 def _earlier_alerts(
-    alert: Mapping[str, Any], kafka: KafkaConnection, settings: DetectorSettings, since_ms: int
+    alert: Mapping[str, Any], source: ProofSource, since_ms: int, budget: ReadBudget
 ) -> Iterator[bytes]:
     """The alerts of the same rule and key from before an alert, back to the time that can affect it: the marks of
     COUNT_WITH_RESET in its windows, and its cool-down."""
     cooldown_ms = int(alert["violatedRule"].get("cooldownSeconds", 0)) * 1_000
-    from_ms = min(since_ms, alert["eventTime"] - cooldown_ms - settings.future_tolerance_ms)
-    for each in _alerts_since(kafka, settings, from_ms):
+    from_ms = min(since_ms, alert["eventTime"] - cooldown_ms - source.settings.future_tolerance_ms)
+    for each in _alerts_since(source, from_ms, alert["ingestionTime"], budget):
         if is_of_key(each.document, alert["ruleId"], alert["key"]):
             yield each.value
 
@@ -200,16 +236,27 @@ class _WrittenAlert(NamedTuple):
     document: Mapping[str, Any]
 
 
-def _alerts_since(kafka: KafkaConnection, settings: DetectorSettings, from_ms: int) -> Iterator[_WrittenAlert]:
-    """The live and shadow alerts that were written at a time or later. Unreadable records are skipped."""
-    for topic in (settings.topics.alerts, settings.topics.shadow_alerts):
-        with TopicReader(kafka, topic) as reader:
+def _alerts_since(source: ProofSource, from_ms: int, last_ms: int, budget: ReadBudget) -> Iterator[_WrittenAlert]:
+    """The live and shadow alerts that were written at a time or later, each once. Unreadable records are skipped.
+
+    Those of payments up to `last_ms` are read from the archive if their topic has lost its beginning."""
+    seen: set[bytes] = set()
+    expired = False
+    for topic in (source.settings.topics.alerts, source.settings.topics.shadow_alerts):
+        with TopicReader(source.kafka, topic) as reader:
             for partition in reader.partitions():
-                start, end = reader.offset_at(from_ms, partition), reader.ends(partition)[1]
+                start, (first, end) = reader.offset_at(from_ms, partition), reader.ends(partition)
+                expired = expired or (first > 0 and (start is None or start <= first))
+                budget.take(0 if start is None else end - start)
                 for record in [] if start is None else reader.read(start, end, partition):
                     document = decode_or_skip(topic, record, _document, partition)
                     if document is not None and record.value is not None:
+                        seen.add(record.value)
                         yield _WrittenAlert(record.value, document)
+    for value in archived_alerts(ArchiveStore(source.archive), from_ms, last_ms) if expired else ():
+        budget.take(1)
+        if value not in seen:
+            yield _WrittenAlert(value, _document(value))
 
 
 def _document(value: bytes) -> dict[str, Any]:

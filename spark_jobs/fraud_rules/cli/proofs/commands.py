@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
 
 import typer
 
+from fraud_rules.batch.proof.budget import MOST_RECORDS
+from fraud_rules.cli.archive import Archive, archive_store
 from fraud_rules.cli.configured import load_context
-from fraud_rules.cli.options import Kafka, time_ms_of
+from fraud_rules.cli.display.output import printable
+from fraud_rules.cli.options import Kafka, Url, control_plane, time_ms_of
 from fraud_rules.errors import InputInvalid, ProofInvalid
+from fraud_rules.kafka.connection import KafkaConnection
+
+if TYPE_CHECKING:
+    from fraud_rules.batch.proof.topics import ProofSource
 
 __all__ = ["prove", "verify", "why"]
 
@@ -27,6 +35,11 @@ SigningKey = Annotated[
 ]
 
 
+MaxRecords = Annotated[
+    int, typer.Option("--max-records", min=1, help="Most records to read, with about 1 KB of memory for each.")
+]
+
+
 def prove(
     kafka: Kafka,
     alert_id: Annotated[str, typer.Argument(help="Id of the alert.", show_default=False)],
@@ -34,35 +47,54 @@ def prove(
         Path | None, typer.Option("--output", "-o", help="File to write.", show_default="ALERT_ID.proof.zip")
     ] = None,
     key: SigningKey = None,
+    url: Url = None,
+    direct: Annotated[
+        bool, typer.Option("--direct", help="Read the topics here; the proof lacks the rows of the audit log.")
+    ] = False,
+    archive: Archive = None,
+    max_records: MaxRecords = MOST_RECORDS,
 ) -> None:
     """Write the proof of an alert: the payments of its windows, its rule, and all that its value follows from.
 
-    `fraud verify` checks the file on any machine. docs/proof.md describes it. The exit code is 75 if the topics lack
-    the alert, its payment or its rule.
+    The control plane makes it, with the rows of the audit log about the rule. With --direct, or without a control
+    plane, the command reads the topics itself. `fraud verify` checks the file on any machine. docs/proof.md describes
+    it. The exit code of --direct is 75 if the topics lack the alert, its payment or its rule.
 
     \b
     Examples:
       fraud prove 2b7c1c5e-6f0e-5d1c-8a6b-0d6f8e0f6a11 --output proof.zip
     """
     from fraud_rules.batch.proof.topics import prove_from_topics
-    from fraud_rules.kafka.reachable import require_broker
-    from fraud_rules.proof.document import write_file
+    from fraud_rules.proof.document import read_file, write_file
     from fraud_rules.proof.signature import signer_of
     from fraud_rules.runtime.clock import now_ms
 
     sign = None if key is None else signer_of(key)
-    require_broker(kafka)
-    context = load_context()
-    proof = prove_from_topics(alert_id, kafka, context.settings, context.schema, now_ms())
+    client = control_plane(url, direct=direct)
+    if client is None:
+        content = write_file(prove_from_topics(alert_id, _source(kafka, archive, max_records), now_ms()), sign)
+    else:
+        content = client.text(f"/alerts/{quote(alert_id, safe='')}/proof")
+        content = content if sign is None else write_file(read_file(content), sign)
     path = Path(f"{alert_id}.proof.zip") if output is None else output
-    content = write_file(proof, sign)
     try:
         path.write_bytes(content)
     except OSError as error:
         raise InputInvalid(f"{path} cannot be written: {error.strerror}") from error
+    proof = read_file(content)
     print(f"{len(proof.payments)} payments and {len(proof.rules)} rule records written to {path}")
     for each in proof.statement.missing:
         sys.stderr.write(f"missing: {each}\n")
+
+
+def _source(kafka: KafkaConnection, archive: str | None, most_records: int) -> ProofSource:
+    from fraud_rules.batch.proof.topics import ProofSource
+    from fraud_rules.kafka.reachable import require_broker
+
+    require_broker(kafka)
+    context = load_context()
+    place = archive_store(archive, context).root
+    return ProofSource(kafka, place, context.schema, context.settings, most_records)
 
 
 def verify(
@@ -93,7 +125,7 @@ def verify(
         raise InputInvalid(f"{file} cannot be read: {error.strerror}") from error
     proof, seal, verdict = check_file(content, trusted)
     for line in verdict_lines(proof, verdict, rows):
-        print(line)
+        print(printable(line))
     print(f"sha256 {seal.sha256}")
     print(f"signed by the key {fingerprint(seal.public_key)}" if seal.public_key else "not signed")
     if not verdict.holds:
@@ -111,6 +143,8 @@ def why(
         str, typer.Option("--since", help="Earliest arrival: 30m, 24h, 7d ago, or for example 2026-11-20T12:00 (UTC).")
     ] = "24h",
     rows: Annotated[int, typer.Option("--rows", min=1, help="With --rule: number of payments to print.")] = 50,
+    archive: Archive = None,
+    max_records: MaxRecords = MOST_RECORDS,
 ) -> None:
     """Say why a payment has no alert: for each rule, the first check that it did not pass, and the value then.
 
@@ -123,12 +157,10 @@ def why(
       fraud why 4711 --rule 3 --since 7d
     """
     from fraud_rules.batch.proof.topics import answers_from_topics
-    from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.proof.printing import arithmetic_lines, rule_lines
 
-    require_broker(kafka)
-    context = load_context()
-    answers = answers_from_topics(transaction_id, rule, kafka, context.settings, context.schema, time_ms_of(since))
+    source = _source(kafka, archive, max_records)
+    answers = answers_from_topics(transaction_id, rule, source, time_ms_of(since))
     for each in answers:
         version = "" if each.version is None else f", version {each.version}"
         role = "" if each.role is None else f", role {each.role}"

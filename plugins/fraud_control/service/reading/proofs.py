@@ -1,0 +1,76 @@
+"""Makes proofs of alerts in a process of the pool, with the audit rows about their rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import select
+
+from fraud_control.domain.errors import NotFound
+from fraud_control.domain.item import ItemName
+from fraud_control.feed.events import FeedAlert
+from fraud_control.service.reading.pool import ReadingPool
+from fraud_control.store.database import Database
+from fraud_control.store.models import AuditEntry
+from fraud_rules.batch.proof.topics import ProofSource, prove_record
+from fraud_rules.proof.document import ProvedAuditRow, write_file
+from fraud_rules.proof.signature import signer_of
+from fraud_rules.runtime.clock import now_ms
+
+__all__ = ["ProofReader", "proved_row"]
+
+_MOST_ROWS: Final = 1_000
+
+
+class ProofReader:
+    """Makes proofs from the topics of a source. Several threads may use it."""
+
+    def __init__(self, pool: ReadingPool, source: ProofSource, database: Database, key: Path | None) -> None:
+        """`key` is the file of the key that signs proofs, if there is one. Raises ConfigError if it has no key."""
+        self._pool = pool
+        self._source = source
+        self._database = database
+        self._key = key
+        if key is not None:
+            signer_of(key)
+
+    def prove(self, alert: FeedAlert) -> bytes:
+        """Make the file of the proof of an alert. Raises Unavailable, and NotFound if topics and archive lack what it
+        needs."""
+        if alert.added_ms is not None:
+            raise NotFound("a re-evaluation, which evaluates in the order of event times, added this alert: no proof")
+        question = alert.json, self._audit_rows(alert.facts.rule_id), self._key
+        return self._pool.ask(_prove, self._source, question, "the topics could not be read in time: try again")
+
+    def _audit_rows(self, rule_id: int) -> Sequence[ProvedAuditRow]:
+        """The newest rows about a rule, ascending."""
+        concerned = AuditEntry.concerns(ItemName.of_rule(rule_id))
+        with self._database.reading() as session:
+            newest = select(AuditEntry).where(concerned).order_by(AuditEntry.seq.desc()).limit(_MOST_ROWS)
+            return [proved_row(each) for each in session.scalars(newest)][::-1]
+
+
+def proved_row(entry: AuditEntry) -> ProvedAuditRow:
+    """The row as a proof has it."""
+    return ProvedAuditRow(
+        seq=entry.seq,
+        at_ms=entry.at_ms,
+        who=entry.who,
+        action=entry.action,
+        subject=entry.subject,
+        rule_id=entry.rule_id,
+        before=entry.before,
+        after=entry.after,
+        previous_hash=entry.previous_hash,
+        hash=entry.hash,
+        program=entry.program,
+        list_name=entry.list_name,
+        map_name=entry.map_name,
+    )
+
+
+def _prove(source: ProofSource, question: tuple[bytes, Sequence[ProvedAuditRow], Path | None]) -> bytes:
+    alert, audit, key = question
+    return write_file(prove_record(alert, source, now_ms(), audit), None if key is None else signer_of(key))
