@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from fraud_rules.configuration.project import Project
+from fraud_rules.proof.verification import check_file
 from tests.e2e.accessibility import PAGES, violations, visit
 from tests.e2e.navigation import bar_link, open_group
 from tests.e2e.people import People
@@ -83,6 +84,10 @@ def test_a_rule_from_its_first_draft_to_a_rollback(running: World, people: Peopl
     alert.get_by_role("button", name=re.compile("Too much")).click()
     alert.get_by_role("button", name="Show transactions").click()
     expect(alert.get_by_role("table").get_by_role("row")).to_have_count(3)
+    with ann.expect_download() as download:
+        alert.get_by_role("link", name="Download proof").click()
+    proof, _, verdict = check_file(download.value.path().read_bytes())
+    assert (verdict.differences, proof.audit[-1].who) == ([], "ben")
     alert.get_by_role("button", name="Fraud", exact=True).click()
     expect(alert).to_contain_text("Marked by ann")
 

@@ -18,6 +18,7 @@ import { AlertLinks } from "./AlertLinks";
 import { BaselineFacts } from "./BaselineFacts";
 import { ConditionTable } from "./ConditionTable";
 import { EvidencePanel } from "./EvidencePanel";
+import { ProofLink } from "./ProofLink";
 import { historyMatters } from "./shortHistory";
 import { SnoozeButton } from "./SnoozeButton";
 import type { Alert, Mark } from "./types";
@@ -216,6 +217,7 @@ function Actions({ alert, onMark, onSnoozed }: DetailsProps) {
         </>
       )}
       {can("snooze") && <SnoozeButton ruleId={alert.ruleId} alertKey={alert.key} onSnoozed={onSnoozed} />}
+      {alert.correction?.kind !== "ADDED" && <ProofLink alertId={alert.alertId} position={alert.position} />}
       {alert.mark && (
         <span style={{ color: "var(--mantine-color-dimmed)", fontSize: "0.75rem" }}>
           Marked by {alert.mark.who}, <Timestamp ms={alert.mark.at} />

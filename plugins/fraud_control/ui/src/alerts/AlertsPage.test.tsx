@@ -293,3 +293,13 @@ test("a filter that only links set is shown, and can be removed", async () => {
 function Address() {
   return <output>{useLocation().search}</output>;
 }
+
+test("an open alert has a link to its proof, unless a re-evaluation added it", async () => {
+  const added = { kind: "ADDED" as const, at: 1 };
+  answers({ first: { items: [alert("a"), { ...alert("b"), correction: added }], ...END } });
+  renderPage(<AlertsPage />);
+  const list = within(await screen.findByRole("list", { name: "Alerts" }));
+  for (const head of list.getAllByRole("button", { expanded: false })) await userEvent.click(head);
+  const proof = list.getByRole("link", { name: "Download proof" });
+  expect(proof).toHaveAttribute("href", `${API}/alerts/a/proof?position=${encodeURIComponent(alert("a").position)}`);
+});

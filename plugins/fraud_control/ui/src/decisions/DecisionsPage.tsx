@@ -2,6 +2,7 @@ import { Group, Select, Table, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useSearchParams } from "react-router";
+import { ProofIcon } from "../alerts/ProofLink";
 import { useRuleNames } from "../api/hooks";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
@@ -112,13 +113,16 @@ function DecisionRow({ row, names }: { row: PaymentDecision; names: ReadonlyMap<
       </Table.Td>
       <Table.Td className="number">{formatNumber(score)}</Table.Td>
       <Table.Td className="wrap" style={{ minWidth: "14rem" }}>
-        {row.alerts.map((alert, position) => (
-          <span key={alert.alertId}>
-            {position > 0 && ", "}
-            <Link to={`/rules/${alert.ruleId}`}>{names.get(alert.ruleId) || `Rule ${alert.ruleId}`}</Link> (
-            {formatNumber(alert.weight)})
-          </span>
-        ))}
+        {row.alerts.map((alert, position) => {
+          const name = names.get(alert.ruleId) || `Rule ${alert.ruleId}`;
+          return (
+            <span key={alert.alertId}>
+              {position > 0 && ", "}
+              <Link to={`/rules/${alert.ruleId}`}>{name}</Link> ({formatNumber(alert.weight)})
+              <ProofIcon alertId={alert.alertId} of={`${name}, payment ${row.transactionId}`} />
+            </span>
+          );
+        })}
       </Table.Td>
     </Table.Tr>
   );

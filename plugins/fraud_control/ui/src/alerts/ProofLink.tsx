@@ -1,0 +1,32 @@
+import { ActionIcon, Button } from "@mantine/core";
+import { IconDownload } from "@tabler/icons-react";
+import { API, queryString } from "../api/http";
+import type { Alert } from "./types";
+
+/** Downloads the proof of an alert, a file that `fraud verify` checks. */
+export function ProofLink({ alertId, position }: Pick<Alert, "alertId" | "position">) {
+  const href = `${API}/alerts/${alertId}/proof${queryString({ position })}`;
+  return (
+    <Button component="a" variant="default" href={href} download leftSection={<IconDownload size={14} aria-hidden />}>
+      Download proof
+    </Button>
+  );
+}
+
+/** The same as an icon, for an alert of the index. `of` names the alert for a screen reader. */
+export function ProofIcon({ alertId, of }: { alertId: string; of: string }) {
+  const label = `Download proof: ${of}`;
+  return (
+    <ActionIcon
+      component="a"
+      variant="subtle"
+      size="sm"
+      href={`${API}/alerts/${alertId}/proof`}
+      download
+      aria-label={label}
+      title={label}
+    >
+      <IconDownload size={14} aria-hidden />
+    </ActionIcon>
+  );
+}
