@@ -31,7 +31,7 @@ from fraud_control.service.reading.entities import EntityReporter
 from fraud_control.service.reading.evidence import EvidenceReader
 from fraud_control.service.reading.evidence_search import EvidenceSource
 from fraud_control.service.reading.pool import ReadingPool
-from fraud_control.service.reading.proofs import ProofReader
+from fraud_control.service.reading.proofs import MOST_RECORDS, ProofReader
 from fraud_control.service.role_cache import RoleCache
 from fraud_control.service.rules.approved_content import SeedContents, no_seeds
 from fraud_control.service.rules.predictions import OffPrediction, off_predictions
@@ -206,7 +206,7 @@ def compose(
     entities = EntityReporter(pool, EntitySource(environment.kafka, environment.archive, schema, detector), now_ms)
     evidence = EvidenceReader(pool, EvidenceSource(environment.kafka, schema, detector))
     key = Path(settings.proof_key) if settings.proof_key else None
-    proof_source = ProofSource(environment.kafka, environment.archive, schema, detector)
+    proof_source = ProofSource(environment.kafka, environment.archive, schema, detector, MOST_RECORDS)
     proofs = ProofReader(pool, proof_source, database, key)
     background = Background(store, environment.kafka, detector, changes.accept, alarm_receivers)
     background.start()

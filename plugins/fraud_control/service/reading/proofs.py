@@ -19,7 +19,10 @@ from fraud_rules.proof.document import ProvedAuditRow, write_file
 from fraud_rules.proof.signature import signer_of
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["ProofReader", "proved_row"]
+__all__ = ["MOST_RECORDS", "ProofReader", "proved_row"]
+
+MOST_RECORDS: Final = 300_000
+"""The most records of a proof. They need about 0.4 GB in a process of the pool."""
 
 _MOST_ROWS: Final = 1_000
 

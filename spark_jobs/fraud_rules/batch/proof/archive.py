@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fraud_rules.batch.archive.columns import APPEND
-from fraud_rules.batch.archive.files import read_log, read_transactions
+from fraud_rules.batch.archive.files import read_log
 from fraud_rules.batch.archive.log_merge import merged_log
 from fraud_rules.batch.archive.manifest import FileEntry, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.proof.budget import ReadBudget
+from fraud_rules.batch.reevaluation.feed import DayFeed
 from fraud_rules.codec.history.record import encode
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import Reason
@@ -27,7 +28,7 @@ from fraud_rules.logs.batch_history import decode_batch
 from fraud_rules.logs.detector_status import rejected_versions
 from fraud_rules.logs.recorder import RunPart
 from fraud_rules.model.day import Day
-from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.replay.recording import RecordedBatch, RecordedTransaction, RecordedWarmUp
 
 __all__ = ["archived_alert", "archived_alerts", "with_archive"]
@@ -100,10 +101,11 @@ def _payments(
 ) -> Iterator[RecordedTransaction]:
     """The payments that were appended in a time and whose event time is not older."""
     first_ms, last_ms = span_ms
-    for file in manifest.of(Table.TRANSACTIONS):
-        if file.last_ms < first_ms or file.first_ms > last_ms + settings.future_tolerance_ms:
-            continue
-        rows = read_transactions(store, file, schema)
+    until_ms = last_ms + settings.future_tolerance_ms
+    files = [each for each in manifest.of(Table.TRANSACTIONS) if first_ms <= each.last_ms and each.first_ms <= until_ms]
+    for rows in DayFeed(store, files, schema, None, first_ms).slices() if files else ():
+        if int(rows.columns[TIME_FIELD].values.min()) > until_ms:
+            return
         chosen = np.flatnonzero((rows.append_ms >= first_ms) & (rows.append_ms <= last_ms))
         budget.take(len(chosen))
         for i, row in zip(chosen.tolist(), rows.rows(chosen.tolist(), schema), strict=True):

@@ -25,5 +25,5 @@ class ReadBudget:
         if self.used > self.most:
             raise NotProvable(
                 f"{self.used:,} records or more must be read, but at most {self.most:,} may be: use --max-records of "
-                "`fraud prove --direct` or `fraud why` on a host with 1 KB of memory for each, or a later --since"
+                "`fraud prove --direct` or `fraud why` on a host with 1.3 KB of memory for each, or a later --since"
             )

@@ -36,7 +36,7 @@ SigningKey = Annotated[
 
 
 MaxRecords = Annotated[
-    int, typer.Option("--max-records", min=1, help="Most records to read, with about 1 KB of memory for each.")
+    int, typer.Option("--max-records", min=1, help="Most records to read, with about 1.3 KB of memory for each.")
 ]
 
 
