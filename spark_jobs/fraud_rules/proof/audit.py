@@ -70,9 +70,9 @@ def _written_and_approved(
     return written, approved
 
 
-def audit_faults(proof: Proof) -> Iterator[str]:
+def audit_faults(proof: Proof, rule: Mapping[str, Any]) -> Iterator[str]:
     """The rows whose hash is not that of their texts, or that do not continue the row before; and a last row that is
-    not the one of the rule's record, or has another text of the rule."""
+    not the one of the rule's record, or has another text than this rule, which is that of the record."""
     known: dict[int, str] = {}
     for row in proof.audit:
         if _hash_of(row) != row.hash:
@@ -84,9 +84,9 @@ def audit_faults(proof: Proof) -> Iterator[str]:
         known[row.seq] = row.hash
     record, version = _record(proof), proof.statement.rule_version
     for last in proof.audit[-1:]:
-        if record is None or not _is_of_record(last, record):
+        if not _is_of_record(last, record):
             yield f"audit, row {last.seq}: it is not the row of the record {version} of the rule"
-        elif _document(last.after) != _object(record.value.value or b""):
+        elif _document(last.after) != rule:
             yield f"audit, row {last.seq}: it has another text of the rule than the record {version}"
 
 

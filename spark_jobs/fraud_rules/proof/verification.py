@@ -61,12 +61,11 @@ def check_proof(proof: Proof) -> ProofVerdict:
     """Check the parts of a proof against each other. Raises ProofInvalid for records that cannot be read."""
     differences = [f"payment {each.partition}-{each.offset}: its bytes have another CRC-32"
                    for each in proof.payments if checksum(each.value.value) != each.crc32]  # fmt: skip
-    differences += list(audit_faults(proof))
     if differences:
         raise ProofInvalid("; ".join(differences[:5]))
     scene = read_scene(proof)
     checked = ["payments", "rules", "audit"] if proof.audit else ["payments", "rules"]
-    differences += list(_record_faults(proof, scene))
+    differences += [*_record_faults(proof, scene), *audit_faults(proof, scene.rule)]
     stated = [*scene.stated, *_STATED]
     if scene.is_recomputable:
         computed, unknown = _recomputed(scene)

@@ -6,9 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.logs.recorder import record_run
+from tests.support.conformance import load_schema
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
+from tests.support.nightly.archived import Site
 from tests.support.processes.fraud_command import fraud
 from tests.support.proofs import write_run
 from tests.support.rules import count_rule
@@ -46,6 +54,24 @@ def test_an_alert_of_the_topics_is_proved(topics: OwnTopics, tmp_path: Path) -> 
     assert (missing.exit_code, "no alert nothing" in missing.err) == (75, True)
 
 
+def test_an_alert_whose_payments_have_expired_is_proved_from_the_archive(topics: OwnTopics, tmp_path: Path) -> None:
+    alerts, names = evaluated(topics, 12), topics.names
+    recording = record_run(topics.kafka, DetectorSettings(topics=names), load_schema("default"))
+    document = json.loads(b"".join(recording.lines()))
+    archive = tmp_path / "archive"
+    Site(ArchiveStore(archive), document, load_schema("default"), names.transactions).archive()
+    for topic, end in ((names.transactions, 8), (names.detector_progress, 3)):
+        delete_records(topics.kafka, topic, end)
+    file = tmp_path / "proof.zip"
+    made = fraud("prove", alerts[-1], "--output", str(file), "--archive", str(archive), env=topics.environment)
+    assert made.exit_code == 0, made.err
+    assert "missing: the bytes of 8 payments, whose values are from the archive" in made.err
+    checked = fraud("verify", str(file))
+    assert (checked.exit_code, "the proof holds" in checked.out) == (0, True), checked.err + checked.out
+    bounded = fraud("prove", alerts[-1], "--max-records", "3", env=topics.environment)
+    assert (bounded.exit_code, "at most 3 may be: use --max-records" in bounded.err) == (75, True)
+
+
 def test_the_topics_say_why_a_payment_has_no_alert(topics: OwnTopics) -> None:
     evaluated(topics, 6)
     answered = fraud("why", "1", "--rule", "1", env=topics.environment)
@@ -54,3 +80,10 @@ def test_the_topics_say_why_a_payment_has_no_alert(topics: OwnTopics) -> None:
     assert "writes an alert" in fraud("why", "5", env=topics.environment).out
     assert "was not in force" in fraud("why", "5", "--rule", "9", env=topics.environment).out
     assert fraud("why", "17", env=topics.environment).exit_code == 75
+
+
+def delete_records(kafka: KafkaConnection, topic: str, end: int) -> None:
+    """Delete the records below an offset, as retention does."""
+    place = TopicPartition(topic, 0, end)
+    for done in AdminClient(kafka.confluent({})).delete_records([place]).values():
+        done.result()

@@ -51,11 +51,12 @@ def over_midnight(document: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Site:
-    """An archive of one document that grows batch by batch."""
+    """An archive of one document that grows batch by batch. `topic` is that of the transactions."""
 
     store: ArchiveStore
     document: Mapping[str, Any]
     schema: TransactionSchema
+    topic: str = TRANSACTIONS
 
     @classmethod
     def make(cls, folder: Path, document: Mapping[str, Any], schema: TransactionSchema) -> Site:
@@ -84,7 +85,7 @@ class Site:
         ends: dict[str, int] = {}
         for cut in cuts[:count]:
             ends = {p: max(end, ends.get(p, 0)) for p, end in {**ends, **cut}.items()}
-        known = manifest.ends.get(TRANSACTIONS, {})
+        known = manifest.ends.get(self.topic, {})
         files += self._transactions(recording, known, ends)
         last_ms = recording.transactions[-1].append_ms if recording.transactions else 0
         added = [batch.warm_ups for batch in recording.batches] + [()]
@@ -92,13 +93,13 @@ class Site:
             (
                 _last_append_ms(recording, cuts[i]) if added[i] else last_ms,
                 b"detector",
-                _progress(i, cuts[i], pins[i], refused[i], added[i]),
+                _progress(i, cuts[i], pins[i], refused[i], added[i], topic=self.topic),
             )
             for i in range(done + 1, count)
         ]
         files += self._log(Table.PROGRESS, progress, first_offset=done + 1)
         batch = BatchResult(tuple(files), 0, 0)
-        manifest = manifest.with_batch({TRANSACTIONS: ends}, batch)
+        manifest = manifest.with_batch({self.topic: ends}, batch)
         self.store.commit(manifest)
         self.store.commit(manifest.complete(until_ms))
         return sorted({Day(file.day) for file in files if file.table is Table.TRANSACTIONS})
@@ -174,7 +175,8 @@ def _progress(
     refused: Sequence[int],
     warm_ups: Sequence[RecordedWarmUp] = (),
     time_zones: str = "",
+    topic: str = TRANSACTIONS,
 ) -> bytes:
     joined = [{"version": each.version, "offset": 0, "digest": "", "ends": each.ends} for each in warm_ups]
     members = {"queryId": QUERY, "rulesEnd": pin, "rulesRefused": list(refused), "timeZones": time_zones}
-    return progress_record(number, {TRANSACTIONS: dict(ends)}, **members, warmUps=joined)
+    return progress_record(number, {topic: dict(ends)}, **members, warmUps=joined)

@@ -103,7 +103,7 @@ def test_a_changed_row_is_named(position: int, changed: dict[str, Any], named: s
     proof = audited()
     rows = list(proof.audit)
     rows[position] = msgspec.structs.replace(rows[position], **changed)
-    assert named in differences_of(msgspec.structs.replace(proof, audit=rows))[0]
+    assert named in "; ".join(differences_of(msgspec.structs.replace(proof, audit=rows)))
 
 
 def test_the_record_of_another_text_is_rejected() -> None:
