@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from fraud_control.domain.masking import Masking
 from fraud_control.domain.notification_models import ReceiverShown
 from fraud_control.domain.rule_input import RuleReader
 from fraud_control.domain.snoozing import KnownSnoozing, Snoozing
@@ -127,6 +128,7 @@ class ControlPlane:
     settings: ControlPlaneSettings
     detector: DetectorSettings
     schema: TransactionSchema
+    masking: Masking
     store: StoreAccess
     searches: AlertSearches
     subscriptions: SubscriptionService
@@ -270,6 +272,7 @@ def compose(
         settings=settings,
         detector=detector,
         schema=schema,
+        masking=Masking(schema),
         store=store,
         searches=AlertSearches(store),
         subscriptions=subscriptions,

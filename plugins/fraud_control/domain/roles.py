@@ -55,6 +55,7 @@ class Permission(StrEnum):
     """A permission that a role grants. The permission for a change of a rule depends on its state: see `lifecycle`."""
 
     READ = "read"
+    READ_IDS = "readIds"  # see the whole values of masked fields
     DRAFT = "draft"  # create and edit drafts and shadow rules
     SHADOW = "shadow"
     REQUEST = "request"  # request a change that an approver must grant
@@ -74,11 +75,13 @@ class Permission(StrEnum):
     CONTROL = "control"
     BIND = "bind"
     IMPORT_DELETE = "importDelete"
+    ERASE = "erase"  # the data of a person, and data beyond its retention
 
 
 LEAST_ROLE: Final[Mapping[Permission, Role]] = MappingProxyType(
     {
         Permission.READ: Role.VIEWER,
+        Permission.READ_IDS: Role.ANALYST,
         Permission.DRAFT: Role.ANALYST,
         Permission.SHADOW: Role.ANALYST,
         Permission.REQUEST: Role.ANALYST,
@@ -98,6 +101,7 @@ LEAST_ROLE: Final[Mapping[Permission, Role]] = MappingProxyType(
         Permission.CONTROL: Role.ADMIN,
         Permission.BIND: Role.ADMIN,
         Permission.IMPORT_DELETE: Role.ADMIN,
+        Permission.ERASE: Role.ADMIN,
     }
 )
 """The lowest role that grants each permission."""

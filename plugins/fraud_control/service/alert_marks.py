@@ -14,6 +14,7 @@ from fraud_control.domain.canonical import canonical, document_of
 from fraud_control.domain.errors import Invalid, NotFound, RequestRefused
 from fraud_control.domain.item import RULE, ItemName
 from fraud_control.domain.lifecycle import StateName
+from fraud_control.domain.masking import Masking
 from fraud_control.domain.read_models import Document, Mark, MarkVerdict, Snooze
 from fraud_control.domain.roles import Actor, Permission, require
 from fraud_control.service.audit import AuditRecord
@@ -133,7 +134,7 @@ def snooze(work: UnitOfWork, who: Actor, rule_id: int, key: Document | None, unt
         record = AuditRecord(who.user, "snooze", str(head), before, _snooze_facts(row), head.item)
         work.append_audit(record)
         if head.state == StateName.ACTIVE.value:
-            notify_snooze(work.session, head, row, work.now_ms)
+            notify_snooze(work.session, head, row, Masking(work.reader.schema).document, work.now_ms)
     return Snooze.model_validate(row)
 
 

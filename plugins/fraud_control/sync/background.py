@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from fraud_control.domain.masking import Masking
 from fraud_control.domain.read_models import RuleChanged
 from fraud_control.service.notifications.intake import AlertNotifications
 from fraud_control.service.store_access import StoreAccess
@@ -61,7 +62,7 @@ class Background:
         if alarm_receivers is not None:
             self._intakes["alarms"] = alarm_intake(store, kafka, detector.topics.alarms, alarm_receivers)
         self._expiry = Expiry(store, arrived)
-        notifications = AlertNotifications(settings.notifications.alerts_per_minute)
+        notifications = AlertNotifications(settings.notifications.alerts_per_minute, Masking(schema).document)
         self._indexer = AlertIndexer(
             store.database, kafka, detector.topics, schema, settings.bounds.alert_days, notifications, store.clock_ms
         )

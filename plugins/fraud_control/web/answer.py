@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
 import msgspec
 from fastapi import Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
+from fraud_control.domain.canonical import decoded
+from fraud_control.domain.masking import Mask
 from fraud_rules.codec.rules.export import RuleFormat
 
-__all__ = ["MEDIA_TYPES", "NOT_KEPT", "answer", "encode", "file_of", "json_answer", "nothing", "streamed_file"]
+__all__ = [
+    "MEDIA_TYPES", "NOT_KEPT", "answer", "encode", "file_of", "json_answer", "masked", "nothing", "streamed_file",
+]  # fmt: skip
 
 JSON = "application/json"
 _log = logging.getLogger(__name__)
@@ -32,6 +36,15 @@ def answer(schema: BaseModel, status: int = 200, headers: Mapping[str, str] | No
 def json_answer(content: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Build the response with encoded JSON."""
     return Response(content, status, headers, JSON)
+
+
+def masked(mask: Mask, call: Callable[[], Response]) -> Response:
+    """Build a response, and mask the values in its JSON."""
+    response = call()
+    if response.media_type == JSON:
+        response.body = encode(mask(decoded(bytes(response.body))))
+        response.headers["content-length"] = str(len(response.body))
+    return response
 
 
 def file_of(content: str, name: str, form: RuleFormat) -> Response:

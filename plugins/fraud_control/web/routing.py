@@ -1,5 +1,5 @@
-"""The route class of the API: it checks the user's role before it reads the body of a request, and runs the route's
-function in a thread of the control plane.
+"""The route class of the API: it checks the user's role before it reads the body of a request, runs the route's
+function in a thread of the control plane, and masks its answer for roles that see masked values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from fraud_control.domain.roles import Role
-from fraud_control.web.answer import MEDIA_TYPES
+from fraud_control.web.answer import MEDIA_TYPES, masked
 from fraud_control.web.auth import admit, makes_changes
 from fraud_control.web.load.lanes import Lane, LaneName
 from fraud_control.web.schemas.base import MAX_ID
@@ -116,11 +116,14 @@ def _in_lane(
         lane: Lane = state.lanes[LaneName.READS_FOR_CHANGES if changer and name is LaneName.READS else name]
         user: str = request.state.fraud_user
         call = partial(function, **named)
+        plane = state.service()
+        if plane.masking.hides_from(request.state.fraud_role):
+            call = partial(masked, plane.masking.document, call)
         submission = None if reads else await submission_of(request, user)
         if submission is None:
             return await lane.run(user, call)
         async with state.submissions.turn(submission):
-            return await lane.run(user, partial(executed_once, state.service().store, submission, call))
+            return await lane.run(user, partial(executed_once, plane.store, submission, call))
 
     return in_lane
 

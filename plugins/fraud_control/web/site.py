@@ -34,7 +34,7 @@ def create_site(opener: Opener, logins: Logins, archive: ArchivePath) -> Starlet
     control_plane = create_app(opener, logins.read)
     viewer = admission(control_plane, Role.VIEWER)
     beside = runbook_pages.create_app(admission(control_plane, None), viewer)
-    reports = report_pages.create_app(archive, viewer)
+    reports = report_pages.create_app(archive, admission(control_plane, Role.VIEWER, reads_ids=True))
 
     async def health(_: Request) -> Response:
         """Whether the control plane has started. It needs no login, so the reason is only in the log."""

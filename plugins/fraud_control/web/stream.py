@@ -5,11 +5,14 @@ The JSON of an alert is the published JSON with more members. `AlertEncoder` app
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import lru_cache
 
 import msgspec
 
+from fraud_control.domain.canonical import decoded
 from fraud_control.domain.errors import LimitReached
+from fraud_control.domain.masking import Mask
 from fraud_control.domain.read_models import Mark
 from fraud_control.domain.snoozing import Snoozing
 from fraud_control.feed.events import (
@@ -28,9 +31,10 @@ from fraud_control.web.convert import activation_of
 from fraud_control.web.load.rates import Throttle
 from fraud_control.web.problems import WebError
 
-__all__ = ["AlertEncoder", "ServerSentEvents", "reserve_seat"]
+__all__ = ["AlertEncoder", "ServerSentEvents", "masked_events", "reserve_seat"]
 
 _RETRY_MS = 1_000
+_DATA = b"data: "
 
 
 class AlertEncoder:
@@ -125,6 +129,17 @@ async def reserve_seat(hub: Hub, throttle: Throttle, user: str, most: int) -> Se
         await throttle.delay_refusal(user)
         raise WebError(503, "the event stream has too many readers; try again later")
     return seat
+
+
+async def masked_events(mask: Mask, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Mask the values in the JSON of events."""
+    async for text in events:
+        yield b"\n".join(_masked_line(mask, line) for line in text.split(b"\n"))
+
+
+@lru_cache(maxsize=16)  # the readers of the stream get the same events at about the same time
+def _masked_line(mask: Mask, line: bytes) -> bytes:
+    return _DATA + encode(mask(decoded(line[len(_DATA) :]))) if line.startswith(_DATA) else line
 
 
 def encode_position(position: tuple[int, int, int]) -> str:

@@ -158,6 +158,11 @@ class TransactionSchema:
         return tuple(field for field in self.fields if field.source.origin is not Origin.VALUE)
 
     @cached_property
+    def masked(self) -> tuple[Field, ...]:
+        """The fields whose values identify a person, in order."""
+        return tuple(field for field in self.fields if field.display.masked)
+
+    @cached_property
     def reads_keys(self) -> bool:
         """Whether a field comes from the records' keys."""
         return any(field.source.origin is Origin.KEY for field in self.fields)

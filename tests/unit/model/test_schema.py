@@ -164,6 +164,7 @@ def test_sums_are_suggested_for_measures_only() -> None:
         ({"values": "CSH"}, "`values` must be a list"),
         ({"measure": "yes"}, "`measure` must be true or false"),
         ({"minimum": 0.5}, "`minimum` must be a whole number"),
+        ({"display": "hidden"}, "`display` must be masked"),
     ],
 )
 def test_a_faulty_display_is_rejected(members: dict[str, Any], fault: str) -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fraud_control.domain.canonical import document_of, encoded
+from fraud_control.domain.masking import Mask, plain
 from fraud_control.domain.read_models import Mark
 from fraud_control.service.alerts.index import IndexedAlert, amount_field
 from fraud_rules.kafka.decoding import UNDECODABLE
@@ -60,9 +61,10 @@ class ExportFormat(StrEnum):
 
 
 class AlertFile(ABC):
-    """A file that grows. Each method returns the next bytes of the file."""
+    """A file that grows. Each method returns the next bytes of the file. `mask` masks the keys and payments."""
 
-    def __init__(self, schema: TransactionSchema) -> None:
+    def __init__(self, schema: TransactionSchema, mask: Mask) -> None:
+        self._mask = mask
         self._amount = amount_field(schema)
         field = None if self._amount is None else schema.field(self._amount)
         self._columns = dict(_COLUMNS)
@@ -84,7 +86,7 @@ class AlertFile(ABC):
     def _cells(self, indexed: IndexedAlert, mark: Mark | None) -> Mapping[str, Any]:
         alert, facts = indexed.alert, indexed.alert.facts
         document = _document(alert.json)
-        rule, payment = _members(document, "violatedRule"), _members(document, "triggeringEvent")
+        rule, payment = _members(document, "violatedRule"), self._mask(_members(document, "triggeringEvent"))
         cells = {
             "alertId": facts.alert_id,
             "appendTime": alert.append_ms,
@@ -94,7 +96,7 @@ class AlertFile(ABC):
             "ruleName": _text(rule.get("name")),
             "severity": _text(rule.get("severity")),
             "shadow": facts.shadow,
-            "key": encoded(facts.key),
+            "key": encoded(self._mask(dict(facts.key))),
             "value": _text(document.get("triggeringValue")),
             "windowStart": facts.window_start,
             "windowEnd": facts.window_end,
@@ -121,8 +123,8 @@ class AlertFile(ABC):
 class _CsvFile(AlertFile):
     """CSV with a header. Times are ISO 8601 in UTC. A quote precedes text that a spreadsheet would run as a formula."""
 
-    def __init__(self, schema: TransactionSchema) -> None:
-        super().__init__(schema)
+    def __init__(self, schema: TransactionSchema, mask: Mask) -> None:
+        super().__init__(schema, mask)
         self._has_header = False
 
     def _write(self, rows: Sequence[Mapping[str, Any]]) -> bytes:
@@ -146,8 +148,8 @@ class _CsvFile(AlertFile):
 class _ParquetFile(AlertFile):
     """Parquet with one row group for each call of `add`."""
 
-    def __init__(self, schema: TransactionSchema) -> None:
-        super().__init__(schema)
+    def __init__(self, schema: TransactionSchema, mask: Mask) -> None:
+        super().__init__(schema, mask)
         self._schema = pa.schema(list(self._columns.items()))
         self._bytes = io.BytesIO()
         self._writer = pq.ParquetWriter(pa.PythonFile(_Unseekable(self._bytes), mode="w"), self._schema)
@@ -192,9 +194,9 @@ class _Unseekable:
         """Do nothing: the exporter reads the bytes after the end."""
 
 
-def new_alert_file(form: ExportFormat, schema: TransactionSchema) -> AlertFile:
+def new_alert_file(form: ExportFormat, schema: TransactionSchema, mask: Mask = plain) -> AlertFile:
     """Create an empty file."""
-    return _CsvFile(schema) if form is ExportFormat.CSV else _ParquetFile(schema)
+    return _CsvFile(schema, mask) if form is ExportFormat.CSV else _ParquetFile(schema, mask)
 
 
 def _document(json: bytes) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of
 from fraud_control.domain.item import RULE
+from fraud_control.domain.masking import Mask, plain
 from fraud_control.domain.notification_models import SUMMARY, DeliveryState, SubscribedEvent
 from fraud_control.domain.snoozing import Snoozing
 from fraud_control.feed.events import FeedAlert
@@ -41,10 +42,13 @@ _AT_ONCE: Final = 200
 
 
 class AlertNotifications:
-    """Adds the deliveries of new alerts. `per_minute` limits the alerts that a subscription gets one by one."""
+    """Adds the deliveries of new alerts. `per_minute` limits the alerts that a subscription gets one by one, and `mask`
+    masks their keys and payments.
+    """
 
-    def __init__(self, per_minute: int) -> None:
+    def __init__(self, per_minute: int, mask: Mask = plain) -> None:
         self._per_minute = per_minute
+        self._mask = mask
 
     def add(self, session: Session, alerts: Sequence[FeedAlert], now_ms: int) -> None:
         """Add the deliveries of alerts that are live, not snoozed, and newer than the subscription."""
@@ -70,7 +74,8 @@ class AlertNotifications:
         quiet_ms = to.terms.quiet_until_ms(now_ms)
         single = 0 if quiet_ms is not None else self._room(session, to, now_ms)
         for alert, rule in alerts[:single]:
-            add_delivery(session, to.row.id, to.terms.receiver, alert_content(alert, rule), now_ms, now_ms)
+            content = alert_content(alert, rule, self._mask)
+            add_delivery(session, to.row.id, to.terms.receiver, content, now_ms, now_ms)
         if alerts[single:]:
             due_ms = quiet_ms or to.terms.quiet_until_ms(now_ms + _MINUTE_MS) or now_ms + _MINUTE_MS
             _add_to_summary(session, to, alerts[single:], now_ms, due_ms)

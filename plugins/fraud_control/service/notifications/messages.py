@@ -11,6 +11,7 @@ import msgspec
 
 from fraud_control.domain.canonical import decoded, encoded
 from fraud_control.domain.item import LIST, MAP
+from fraud_control.domain.masking import Mask, plain
 from fraud_control.feed.events import FeedAlert
 from fraud_ops.alarms import Alarm, RaisedAlarm, encode_alarm
 from fraud_ops.paths import PAGES
@@ -71,10 +72,11 @@ def alerted_rule(alert: FeedAlert) -> AlertedRule:
     return AlertedRule(alert.facts.rule_id, text("name"), text("severity"), text("owner"), shown, deciding)
 
 
-def alert_content(alert: FeedAlert, rule: AlertedRule) -> Content:
-    """The notification about one alert. Its data is the alert as published."""
+def alert_content(alert: FeedAlert, rule: AlertedRule, mask: Mask = plain) -> Content:
+    """The notification about one alert. Its data is the alert as published, with masked values."""
     facts = alert.facts
-    key = one_line(", ".join(f"{name} {scalar_text(value)}" for name, value in facts.key.items())) or "all payments"
+    shown = mask(dict(facts.key))
+    key = one_line(", ".join(f"{name} {scalar_text(value)}" for name, value in shown.items())) or "all payments"
     payment = facts.triggering_event.transaction_id
     value = grouped(_member(alert.json, "triggeringValue"))
     if rule.conditions:
@@ -92,7 +94,7 @@ def alert_content(alert: FeedAlert, rule: AlertedRule) -> Content:
         one_line(f"[fraud] {level}: {_named(rule.rule_id, rule.name)}, {key}"),
         "\n".join(lines),
         f"{PAGES}/alerts?{query}",
-        alert.json.decode(),
+        encoded(mask(decoded(alert.json))),
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of
+from fraud_control.domain.masking import Mask
 from fraud_control.domain.notification_models import SubscribedEvent
 from fraud_control.service.notifications.messages import snooze_content
 from fraud_control.service.notifications.outbox import add_delivery
@@ -17,14 +18,16 @@ from fraud_control.store.models import ItemHead
 __all__ = ["notify_snooze"]
 
 
-def notify_snooze(session: Session, head: ItemHead, snooze: SnoozeRow, now_ms: int) -> None:
-    """Add the deliveries of a snooze for the subscriptions to requests for approval that select its rule."""
+def notify_snooze(session: Session, head: ItemHead, snooze: SnoozeRow, mask: Mask, now_ms: int) -> None:
+    """Add the deliveries of a snooze for the subscriptions to requests for approval that select its rule. `mask` masks
+    its key.
+    """
     rule = document_of(head.document)
     name, severity, owner = (str(rule.get(each) or "") for each in ("name", "severity", "owner"))
     data = {
         "ruleId": head.rule_id,
         "ruleName": name,
-        "key": None if snooze.key is None else document_of(snooze.key),
+        "key": None if snooze.key is None else mask(document_of(snooze.key)),
         "until": snooze.until_ms,
         "who": snooze.who,
         "reason": snooze.reason,

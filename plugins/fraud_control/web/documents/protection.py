@@ -7,19 +7,26 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 
-from fraud_control.domain.roles import Role
+from fraud_control.domain.roles import LEAST_ROLE, Permission, Role
 from fraud_control.web import problems
 from fraud_control.web.auth import admit
 from fraud_control.web.guard import Guard
+from fraud_control.web.problems import WebError
 
 __all__ = ["admission", "guarded"]
 
 
-def admission(control_plane: FastAPI, least: Role | None) -> Callable[[Request], Coroutine[Any, Any, None]]:
-    """A dependency that admits users of this control plane with at least this role; None stands for any login."""
+def admission(
+    control_plane: FastAPI, least: Role | None, *, reads_ids: bool = False
+) -> Callable[[Request], Coroutine[Any, Any, None]]:
+    """A dependency that admits users of this control plane with at least this role; None stands for any login. With
+    `reads_ids`, it admits no role that sees masked values.
+    """
 
     async def admitted(request: Request) -> None:
         await admit(request, least, control_plane)
+        if reads_ids and control_plane.state.service().masking.hides_from(request.state.fraud_role):
+            raise WebError(403, f"this file has whole ids: it needs the role {LEAST_ROLE[Permission.READ_IDS]}")
 
     return admitted
 

@@ -1,4 +1,7 @@
-"""Pages with the reports of re-evaluations and what-ifs, and their numbers as JSON, for viewers."""
+"""Pages with the reports of re-evaluations and what-ifs, and their numbers as JSON, for viewers.
+
+A report is a file with whole keys. So roles that see masked values cannot read one.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,9 @@ _KINDS = {"report.html": "text/html; charset=utf-8", "result.json": "application
 _POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:"}
 
 
-def create_app(archive: ArchivePath, viewer: Callable[..., Any]) -> FastAPI:
-    """Create the pages of an archive. The dependency `viewer` admits their readers."""
-    app = FastAPI(dependencies=[Depends(viewer)], docs_url=None, redoc_url=None, openapi_url=None)
+def create_app(archive: ArchivePath, reader: Callable[..., Any]) -> FastAPI:
+    """Create the pages of an archive. The dependency `reader` admits their readers."""
+    app = FastAPI(dependencies=[Depends(reader)], docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.get("/nights/{day}/{file}")
     def night(day: str, file: str) -> Response:

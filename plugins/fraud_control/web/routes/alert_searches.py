@@ -57,7 +57,8 @@ async def export_alerts(
     if query.limit is not None and query.limit > most:
         raise WebError(422, f"limit may be at most {most:,}")
     lanes: Lanes = request.app.state.lanes
-    pieces = _pieces(plane, query.search(now_ms()), query.format, query.limit or most, lanes, user[0])
+    file = new_alert_file(query.format, plane.schema, plane.masking.of(user[1]))
+    pieces = _pieces(plane, query.search(now_ms()), file, query.limit or most, lanes, user[0])
     name = f"alerts-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.{query.format}"
     return await streamed_file(pieces, name, query.format.media_type)
 
@@ -84,10 +85,9 @@ def remove_saved_search(plane: CurrentPlane, actor: CurrentActor, name: SearchNa
 
 
 async def _pieces(
-    plane: ControlPlane, search: AlertSearch, form: ExportFormat, limit: int, lanes: Lanes, user: str
+    plane: ControlPlane, search: AlertSearch, file: AlertFile, limit: int, lanes: Lanes, user: str
 ) -> AsyncIterator[bytes]:
     """Yield the file. Each piece waits for its turn in the lane of exports, so an export holds no thread in between."""
-    file = new_alert_file(form, plane.schema)
     after: Position | None = None
     left = limit
     while left > 0:

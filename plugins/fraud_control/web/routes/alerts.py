@@ -32,7 +32,7 @@ from fraud_control.web.problems import WebError
 from fraud_control.web.routing import least, router
 from fraud_control.web.schemas import alerts as schemas
 from fraud_control.web.schemas.base import MAX_ID
-from fraud_control.web.stream import AlertEncoder, encode_position, reserve_seat
+from fraud_control.web.stream import AlertEncoder, encode_position, masked_events, reserve_seat
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["routes"]
@@ -145,7 +145,9 @@ async def stream(
         # The records that a server reads when it starts are not new events.
         await _await_caught_up(plane.feed)
         await asyncio.sleep(_POLL_INTERVAL_S)  # the last events are on their way to the hub
-        return _EventStream(seat, plane.hub.read(since, _STREAM_S))
+        events = plane.hub.read(since, _STREAM_S)
+        masks = plane.masking.hides_from(user[1])
+        return _EventStream(seat, masked_events(plane.masking.document, events) if masks else events)
     except BaseException:
         seat.release()
         raise

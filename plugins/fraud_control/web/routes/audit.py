@@ -17,6 +17,7 @@ from pydantic.alias_generators import to_camel
 from fraud_control.composition import ControlPlane
 from fraud_control.domain import read_models
 from fraud_control.domain.canonical import encoded
+from fraud_control.domain.masking import Mask
 from fraud_control.domain.read_models import AuditRow, Page
 from fraud_control.service import audit
 from fraud_control.service.audit import AuditFilter
@@ -93,7 +94,7 @@ async def export_audit(
 ) -> Response:
     """Export the rows that match all filters as CSV, newest first, at most 100,000."""
     lanes: Lanes = request.app.state.lanes
-    pieces = _pieces(plane, query.filter(now_ms()), lanes, user[0])
+    pieces = _pieces(plane, query.filter(now_ms()), plane.masking.of(user[1]), lanes, user[0])
     return await streamed_file(pieces, f"audit-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.csv", _CSV)
 
 
@@ -110,7 +111,9 @@ def _page(plane: ControlPlane, chosen: AuditFilter, before: int | None, limit: i
         return audit.rows(work.session, chosen, before=before, limit=limit)
 
 
-async def _pieces(plane: ControlPlane, chosen: AuditFilter, lanes: Lanes, user: str) -> AsyncIterator[bytes]:
+async def _pieces(
+    plane: ControlPlane, chosen: AuditFilter, mask: Mask, lanes: Lanes, user: str
+) -> AsyncIterator[bytes]:
     """Yield the file. Each piece waits for its turn in the lane of exports, so an export holds no thread in between."""
     head: Sequence[Sequence[object]] = [_COLUMNS]
     before: int | None = None
@@ -118,7 +121,7 @@ async def _pieces(plane: ControlPlane, chosen: AuditFilter, lanes: Lanes, user: 
     while left > 0:
         read = partial(_page, plane, chosen, before, min(_PIECE, left))
         page = await lanes[LaneName.FILES].run(user, read)
-        yield _lines([*head, *(_cells(row) for row in page.items)])
+        yield _lines([*head, *(_cells(row, mask) for row in page.items)])
         head = ()
         left -= len(page.items)
         if page.next is None:
@@ -126,9 +129,9 @@ async def _pieces(plane: ControlPlane, chosen: AuditFilter, lanes: Lanes, user: 
         before = int(page.next)
 
 
-def _cells(row: AuditRow) -> Sequence[object]:
+def _cells(row: AuditRow, mask: Mask) -> Sequence[object]:
     time = utc(row.at_ms).isoformat(timespec="milliseconds")
-    before, after = ("" if each is None else encoded(each) for each in (row.before, row.after))
+    before, after = ("" if each is None else encoded(mask(each)) for each in (row.before, row.after))
     return row.seq, time, row.who, row.program or "", row.action, row.subject, before, after, row.hash
 
 

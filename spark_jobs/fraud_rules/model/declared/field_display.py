@@ -1,4 +1,4 @@
-"""The description of a schema's fields for people: labels, units and known values. No result depends on it."""
+"""The description of a schema's fields for people: labels, units, known values and masking. No result depends on it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Final
 
 __all__ = ["DISPLAY_KEYS", "FieldDisplay", "parse_display"]
 
-DISPLAY_KEYS: Final = frozenset({"label", "description", "unit", "values", "measure", "minimum"})
+DISPLAY_KEYS: Final = frozenset({"label", "description", "unit", "values", "measure", "minimum", "display"})
 
 _MAX_TEXT: Final = 200
 _MAX_VALUES: Final = 200
+_MASKED: Final = "masked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,8 @@ class FieldDisplay:
     """The description of a field. An empty member is not declared.
 
     `label` is a singular noun, `unit` the unit or currency of its numbers, and `values` the texts that usually occur.
-    `measure`: whether sums of the field make sense. `minimum` is the smallest number that occurs.
+    `measure`: whether sums of the field make sense. `minimum` is the smallest number that occurs. `masked`: the field
+    identifies a person, so that only some roles see its values, and an erasure finds them.
     """
 
     label: str = ""
@@ -28,6 +30,7 @@ class FieldDisplay:
     values: tuple[str, ...] = ()
     measure: bool | None = None
     minimum: int | None = None
+    masked: bool = False
 
 
 def parse_display(item: Mapping[str, object], where: str, faults: list[str]) -> FieldDisplay:
@@ -51,6 +54,8 @@ def parse_display(item: Mapping[str, object], where: str, faults: list[str]) -> 
         faults.append(f"{where}: `measure` must be true or false")
     if minimum is not None and type(minimum) is not int:
         faults.append(f"{where}: `minimum` must be a whole number")
+    if item.get("display") not in (None, _MASKED):
+        faults.append(f"{where}: `display` must be {_MASKED}")
     if len(faults) > before:
         return FieldDisplay()
     return FieldDisplay(
@@ -60,4 +65,5 @@ def parse_display(item: Mapping[str, object], where: str, faults: list[str]) -> 
         values=tuple(values) if isinstance(values, list) else (),
         measure=measure if isinstance(measure, bool) else None,
         minimum=minimum if isinstance(minimum, int) else None,
+        masked=item.get("display") == _MASKED,
     )

@@ -186,7 +186,7 @@ def test_a_snooze_of_an_active_rule_is_announced_to_the_approvers(desk: Scene) -
         desk.service.snooze(ANN, 1, {"payeeId": 8}, until_ms, "a test customer")
     (row,) = outbox(desk)
     assert (row.type, row.title) == ("snooze", "[fraud] Snoozed: Rapid (rule 1)")
-    assert row.text.splitlines() == ["ann snoozes payeeId 8 until 2026-01-01 12:01:00 UTC", "a test customer"]
+    assert row.text.splitlines() == ["ann snoozes payeeId •••• until 2026-01-01 12:01:00 UTC", "a test customer"]
 
 
 def test_a_decided_request_is_not_notified(desk: Scene) -> None:

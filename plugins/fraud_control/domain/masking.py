@@ -1,0 +1,76 @@
+"""Masks the values of fields that identify a person, in documents for people and programs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeAlias
+
+from fraud_control.domain.roles import LEAST_ROLE, Permission, Role
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.runtime.safe_text import scalar_text
+
+__all__ = ["HIDDEN", "Mask", "Masking", "last_characters", "plain"]
+
+Mask: TypeAlias = Callable[[Any], Any]
+"""Returns a JSON document with masked values."""
+
+_VALUE_OF: Final = {"field": ("value", "values"), "entityField": ("entityValue",)}
+"""The members that hold values of the field that another member of the same object names."""
+
+HIDDEN: Final = "••••"
+"""What stands for a hidden text."""
+
+_SHOWN_CHARS: Final = 4
+
+
+def plain(document: Any) -> Any:
+    """Mask nothing."""
+    return document
+
+
+def last_characters(text: str) -> str:
+    """Keep the last four characters of a longer text."""
+    return HIDDEN + text[-_SHOWN_CHARS:] if len(text) > _SHOWN_CHARS else HIDDEN
+
+
+class Masking:
+    """Masks the values of the fields with `display: masked`, and of the entities with such a role: `names`.
+
+    `hide` replaces the text of a value.
+    """
+
+    def __init__(self, schema: TransactionSchema, hide: Callable[[str], str] = last_characters) -> None:
+        names = {each.name for each in schema.masked}
+        self.names = frozenset(names | {each.name for each in schema.entities if names.intersection(each.fields)})
+        self._hide = hide
+
+    def of(self, role: Role | None) -> Mask:
+        """The mask for documents that a role reads."""
+        return self.document if self.hides_from(role) else plain
+
+    def hides_from(self, role: Role | None) -> bool:
+        """Whether a role sees masked values."""
+        return bool(self.names) and not (role is not None and role.includes(LEAST_ROLE[Permission.READ_IDS]))
+
+    def document(self, document: Any) -> Any:
+        """Mask the members with the name of a masked field, and the values beside the name of such a field."""
+        if isinstance(document, dict):
+            hidden = self.names.union(self._beside_names(document))
+            return {
+                name: self._hidden(each) if name in hidden else self.document(each) for name, each in document.items()
+            }
+        return [self.document(each) for each in document] if isinstance(document, list) else document
+
+    def _beside_names(self, document: dict[str, Any]) -> Iterable[str]:
+        for naming, members in _VALUE_OF.items():
+            named = document.get(naming)
+            if isinstance(named, str) and named in self.names:
+                yield from members
+
+    def _hidden(self, value: Any) -> Any:
+        """Hide a value; of a list, each element; of an object, its `value`."""
+        if isinstance(value, list):
+            return [self._hidden(each) for each in value]
+        if isinstance(value, dict):
+            return {name: self._hidden(each) if name == "value" else each for name, each in value.items()}
+        return None if value is None else self._hide(scalar_text(value))
