@@ -81,7 +81,7 @@ class AlertSearch:
             "minAmount": self.min_amount,
             "maxAmount": self.max_amount,
             "verdict": self.verdict,
-            "entity": None if self.entity is None else ":".join(self.entity),
+            "entity": None if self.entity is None else dict(zip(("field", "value"), self.entity, strict=True)),
             "caseId": self.case_id,
             "alertId": self.alert_id,
             "shadow": self.shadow,

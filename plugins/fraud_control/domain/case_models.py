@@ -97,7 +97,7 @@ class CaseSearch:
             "severities": sorted(self.severities),
             "ruleId": self.rule_id,
             "onlyRule": self.only_rule,
-            "entity": None if self.entity is None else ":".join(self.entity),
+            "entity": None if self.entity is None else dict(zip(("field", "value"), self.entity, strict=True)),
             "text": self.text,
             "alertId": self.alert_id,
             "since": self.since_ms,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
@@ -21,6 +22,7 @@ HIDDEN: Final = "••••"
 """What stands for a hidden text."""
 
 _SHOWN_CHARS: Final = 4
+_PSEUDONYM: Final = re.compile("id:[0-9a-f]{32}")
 
 
 def plain(document: Any) -> Any:
@@ -29,7 +31,9 @@ def plain(document: Any) -> Any:
 
 
 def last_characters(text: str) -> str:
-    """Keep the last four characters of a longer text."""
+    """Keep the last four characters of a longer text, and all of a pseudonym of the audit log."""
+    if _PSEUDONYM.fullmatch(text):
+        return text
     return HIDDEN + text[-_SHOWN_CHARS:] if len(text) > _SHOWN_CHARS else HIDDEN
 
 

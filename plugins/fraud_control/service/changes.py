@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -18,6 +18,7 @@ from fraud_control.service.audit import AuditChain, AuditRecord
 from fraud_control.service.collections.in_work import CollectionsInWork
 from fraud_control.service.collections.values import CollectionContents
 from fraud_control.service.items.heads import in_use
+from fraud_control.service.pseudonyms import Pseudonyms
 from fraud_control.service.rules.approved_content import SeedContents, no_seeds
 from fraud_control.service.rules.naming import NamesInWork
 from fraud_control.settings import ControlPlaneSettings
@@ -47,6 +48,7 @@ class UnitOfWork:
     program: str | None = None
     collections: CollectionsInWork = field(init=False)
     names: NamesInWork = field(init=False)
+    pseudonyms: Pseudonyms = field(init=False)
     _chain: AuditChain = field(init=False)
     _outbox: tuple[int, int] | None = field(init=False, default=None)
     _in_use: int | None = field(init=False, default=None)
@@ -56,6 +58,7 @@ class UnitOfWork:
         self._chain = AuditChain(self.session)
         self.collections = CollectionsInWork(self.session, self.contents)
         self.names = NamesInWork(self.session, self.reader)
+        self.pseudonyms = Pseudonyms(self.session, self.reader.schema)
 
     def head(self, item: ItemName) -> ItemHead | None:
         """The head of an item, which may be deleted; None for an item that never existed. It is read only once: the
@@ -72,8 +75,9 @@ class UnitOfWork:
         self.session.add(head)
 
     def append_audit(self, record: AuditRecord) -> AuditEntry:
-        """Append a row to the audit log."""
-        return self._chain.append(record, self.now_ms, self.program)
+        """Append a row to the audit log, with pseudonyms for the ids of people."""
+        before, after = (self.pseudonyms.document(each) for each in (record.before, record.after))
+        return self._chain.append(replace(record, before=before, after=after), self.now_ms, self.program)
 
     def send(
         self,

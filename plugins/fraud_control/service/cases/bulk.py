@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session, undefer
 from fraud_control.domain.alert_search import AlertSearch
 from fraud_control.domain.case_models import BulkChange, CaseAction, CaseOutcome, CaseSearch, CaseStatus
 from fraud_control.domain.errors import Invalid, NotFound
+from fraud_control.domain.masking import HIDDEN
 from fraud_control.domain.read_models import MarkVerdict
 from fraud_control.domain.roles import Actor, Permission, require
 from fraud_control.domain.snoozing import Snoozing
@@ -73,7 +74,7 @@ def close_matching(
     detail = {"status": CaseStatus.CLOSED.value, "outcome": outcome.value}
     values = {"status": CaseStatus.CLOSED.value, "closed": True, "outcome": outcome.value, "open_entity": None}
     _change(work, who, ids, values, detail, comment)
-    facts = {"filter": search.described(), "outcome": outcome.value, "cases": len(ids), "marked": marked}
+    facts = {"filter": _described(work, search), "outcome": outcome.value, "cases": len(ids), "marked": marked}
     return _recorded(work, who, _CLOSE, f"{len(ids)} cases", facts, comment, len(ids), marked, matching - len(ids))
 
 
@@ -87,7 +88,7 @@ def mark_matching(
     marked = 0
     for chunk in batches(matching[:MOST_MARKS]):
         marked += _mark_rows(work, who, [AlertRow.alert_id.in_(chunk), UNREVIEWED], verdict, len(chunk))
-    facts = {"filter": search.described(), "verdict": verdict, "marked": marked}
+    facts = {"filter": _described(work, search), "verdict": verdict, "marked": marked}
     remaining = max(0, len(matching) - MOST_MARKS)
     return _recorded(work, who, _MARK, f"{marked} alerts", facts, comment, 0, marked, remaining)
 
@@ -181,6 +182,12 @@ def _mark_rows(
 
 def _version(row: AlertRow) -> int:
     return indexed_alert(row).alert.facts.rule_version
+
+
+def _described(work: UnitOfWork, search: CaseSearch | AlertSearch) -> dict[str, object]:
+    """The filter for the audit log, without a text that can be the beginning of an id."""
+    found = search.described()
+    return found | {"text": HIDDEN} if "text" in found and work.pseudonyms.fields else found
 
 
 def _recorded(

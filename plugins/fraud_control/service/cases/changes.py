@@ -96,7 +96,7 @@ def comment_on(work: UnitOfWork, who: Actor, case_id: int, comment: str) -> None
     if (work.session.scalar(events) or 0) >= _MOST_COMMENTS:
         raise LimitReached(f"case {case_id} has {_MOST_COMMENTS} comments, the most allowed")
     add_event(work, who, case, CaseAction.COMMENT, {}, comment)
-    work.append_audit(AuditRecord(who.user, "case.comment", f"case {case_id}", None, {"comment": comment}))
+    work.append_audit(AuditRecord(who.user, "case.comment", f"case {case_id}", None, _comment(work, case, comment)))
 
 
 def add_event(
@@ -175,6 +175,13 @@ def _facts(case: CaseRow) -> dict[str, object]:
     return {"status": case.status, "outcome": case.outcome, "assignee": case.assignee}
 
 
+def _comment(work: UnitOfWork, case: CaseRow, comment: str) -> dict[str, object]:
+    """The comment for the audit log. About a person, it is a keyed hash: the text is in the history of the case."""
+    if case.entity_field not in work.pseudonyms.fields:
+        return {"comment": comment}
+    return {"commentDigest": work.pseudonyms.digest(case.entity_value, comment)}
+
+
 def _save(
     work: UnitOfWork,
     who: Actor,
@@ -187,5 +194,5 @@ def _save(
     case.revision += 1
     case.updated_ms, case.updated_by = work.now_ms, who.user
     add_event(work, who, case, action, detail, comment)
-    after = _facts(case) | ({"comment": comment} if comment else {})
+    after = _facts(case) | (_comment(work, case, comment) if comment else {})
     work.append_audit(AuditRecord(who.user, f"case.{action}", f"case {case.case_id}", before, after))

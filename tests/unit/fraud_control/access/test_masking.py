@@ -38,6 +38,7 @@ MASKING = Masking(SCHEMA)
         ({"payeeId": 123456789, "beneficiaryId": 5}, {"payeeId": "••••6789", "beneficiaryId": 5}),
         ({"key": {"account": "DE12345"}}, {"key": {"account": "••••2345"}}),
         ({"payeeId": 4711}, {"payeeId": "••••"}),
+        ({"payeeId": f"id:{'5e' * 16}"}, {"payeeId": f"id:{'5e' * 16}"}),
         ({"payeeId": None}, {"payeeId": None}),
         ({"entityField": "payeeId", "entityValue": "987654"}, {"entityField": "payeeId", "entityValue": "••••7654"}),
         ({"entityField": "paymentType", "entityValue": "cash"}, {"entityField": "paymentType", "entityValue": "cash"}),
