@@ -35,6 +35,7 @@ __all__ = [
     "ProxyLogin",
     "Rates",
     "ResolveHours",
+    "Retention",
 ]
 
 _E = TypeVar("_E", bound=StrEnum)
@@ -134,7 +135,19 @@ class ProxyLogin:
     name: str = matching("email", _CLAIM, "the name of a claim")
 
 
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """The days after which closed cases and ended snoozes, and rows of the audit log, are removed; 0 keeps them.
+
+    The evidence of alerts leaves the alert index after `bounds.alert_days`.
+    """
+
+    cases_days: int = bounded(0, 0, 36_500)
+    audit_days: int = bounded(0, 0, 36_500)
+
+
 _BOUNDS = Bounds()
+_RETENTION = Retention()
 _PROXY_LOGIN = ProxyLogin()
 _RATES = Rates()
 _FLOOD = Flood()
@@ -160,6 +173,7 @@ class ControlPlaneSettings:
     proof_key: str = matching("", _FILE, "the path of a file")
     four_eyes: bool = False
     bounds: Bounds = _BOUNDS
+    retention: Retention = _RETENTION
     rates: Rates = _RATES
     flood: Flood = _FLOOD
     resolve_hours: ResolveHours = _RESOLVE_HOURS

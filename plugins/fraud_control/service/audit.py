@@ -4,6 +4,9 @@
 the row has one) and `previous_hash`; the first row's previous hash is 64 zeros. Computing the chain again finds a row
 that was changed, removed or inserted. It cannot find that rows were cut off at the end. Therefore each record of the
 rule log names the audit row of its change (see `outbox`), as evidence outside the database.
+
+Only `prune` removes rows, the oldest ones. It keeps the hash of the last removed row as an anchor, at which the chain
+then starts.
 """
 
 from __future__ import annotations
@@ -15,15 +18,17 @@ from operator import attrgetter
 from typing import Final
 
 import msgspec
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import canonical, encoded
+from fraud_control.domain.errors import AuditBroken
 from fraud_control.domain.item import NO_ITEM, RULE, ItemName
 from fraud_control.domain.read_models import AuditRow, AuditState, AuditVerdict, Page
 from fraud_control.service.ids import MAX_ID, storable_id
 from fraud_control.store.database import Database
 from fraud_control.store.models import AuditEntry, Fact
+from fraud_control.store.privacy_models import AnchorRow
 
 __all__ = [
     "FIRST",
@@ -32,6 +37,8 @@ __all__ = [
     "AuditRecord",
     "AuditScan",
     "ScanState",
+    "anchor",
+    "prune",
     "rows",
     "scan_state",
     "verify",
@@ -40,6 +47,7 @@ __all__ = [
 FIRST: Final = "0" * 64
 _AT_ONCE: Final = 1_000
 _START: Final = 0, FIRST
+_PRUNED_AT_ONCE: Final = 50_000
 _STATE: Final = "audit_scan"
 
 
@@ -110,7 +118,33 @@ class AuditChain:
     def _read(self) -> tuple[int, str]:
         newest = select(AuditEntry.seq, AuditEntry.hash).order_by(AuditEntry.seq.desc()).limit(1)
         last = self._session.execute(newest).one_or_none()
-        return (0, FIRST) if last is None else (last.seq, last.hash)
+        return anchor(self._session) if last is None else (last.seq, last.hash)
+
+
+def anchor(session: Session) -> tuple[int, str]:
+    """The number and hash of the last row that retention has removed; the start of the chain."""
+    newest = select(AnchorRow.seq, AnchorRow.hash).order_by(AnchorRow.seq.desc()).limit(1)
+    found = session.execute(newest).one_or_none()
+    return _START if found is None else (found.seq, found.hash)
+
+
+def prune(session: Session, before_ms: int, at_ms: int) -> int:
+    """Remove rows from before a time at the start of the chain, at most 50,000, in the writer's transaction, and return
+    their number. The last row always stays. Raises AuditBroken, and removes nothing, if one of them was altered.
+    """
+    start = anchor(session)
+    kept = session.scalar(select(func.min(AuditEntry.seq)).where(AuditEntry.at_ms >= before_ms))
+    last = session.scalar(select(func.max(AuditEntry.seq))) or 0
+    through = min((last if kept is None else kept) - 1, start[0] + _PRUNED_AT_ONCE)
+    if through <= start[0]:
+        return 0
+    found = _verdict(session, start, through - start[0])
+    if not found.whole:
+        raise AuditBroken(f"the audit log is broken at row {found.broken_at}: no row was removed")
+    session.add(AnchorRow(seq=through, hash=found.head, at_ms=at_ms))
+    session.flush()  # the trigger of the database permits the deletion of rows up to the anchor
+    session.execute(delete(AuditEntry).where(AuditEntry.seq <= through))
+    return through - start[0]
 
 
 def hash_of(entry: AuditEntry) -> str:
@@ -193,7 +227,7 @@ def _actions_within(session: Session, group: str) -> list[str]:
 
 def verify(session: Session) -> AuditVerdict:
     """Check the hash of every row, in the order of the chain. Memory stays bounded."""
-    return _verdict(session, _START, None)
+    return _verdict(session, anchor(session), None)
 
 
 class AuditScan:
@@ -217,15 +251,15 @@ class AuditScan:
 
     def step(self, session: Session, at_ms: int) -> ScanState:
         """Check the next part. The caller saves the state."""
-        known = scan_state(session)
-        newest = known.newest
+        known, start = scan_state(session), anchor(session)
+        newest = max(known.newest, start)
         found = _verdict(session, newest, self._most)
         broken_at = _first_fault(known.broken_at, newest, found)
-        turn = known.turn
-        if newest != _START:
+        turn = max(known.turn, start)
+        if newest != start:
             earlier = _verdict(session, turn, min(self._most, found.rows - turn[0]))
             broken_at = _first_fault(broken_at, turn, earlier)
-            turn = (earlier.rows, earlier.head) if earlier.rows < found.rows else _START
+            turn = (earlier.rows, earlier.head) if earlier.rows < found.rows else start
         return ScanState((found.rows, found.head), turn, broken_at, at_ms)
 
 
@@ -269,7 +303,7 @@ def _verdict(session: Session, start: tuple[int, str], most: int | None) -> Audi
     rows, previous = start
     broken_at = None
     query = select(AuditEntry).order_by(AuditEntry.seq).limit(most)
-    if rows:  # the first part also has rows that were inserted before the first one
+    if start != anchor(session):  # the first part also has rows that were inserted before the first one
         query = query.where(AuditEntry.seq > rows)
     for entry in session.execute(query.execution_options(yield_per=_AT_ONCE)).scalars():
         rows += 1
