@@ -41,6 +41,7 @@ from fraud_control.web.routes import (
     entities,
     labels,
     notifications,
+    privacy,
     program_tokens,
     rules,
     search,
@@ -95,7 +96,7 @@ def create_app(opener: Opener, read_login: ReadLogin, static: Path = _STATIC) ->
     added = (extension.routes for extension in extensions().values())
     own = (
         admin, program_tokens, audit, rules, collections, alert_searches, alerts, cases, decisions, entities, labels,
-        detector, data_health, notifications, today, search,
+        detector, data_health, notifications, privacy, today, search,
     )  # fmt: skip
     for routes in (*(each.routes for each in own), *added):
         application.include_router(routes)

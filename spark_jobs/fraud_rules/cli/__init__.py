@@ -32,6 +32,7 @@ from fraud_rules.cli.display.usage_errors import CommandGroup
 from fraud_rules.cli.kafka import acls, broker, topics
 from fraud_rules.cli.options import command_group
 from fraud_rules.cli.proofs import commands as proofs
+from fraud_rules.cli.proofs.erasure import erase
 from fraud_rules.errors import FraudError
 
 __all__ = ["app", "main"]
@@ -76,6 +77,7 @@ app.command()(proofs.prove)
 app.command()(proofs.verify)
 app.command()(proofs.why)
 app.command()(whatif.whatif)
+app.command()(erase)
 
 
 def _add_commands_above() -> None:

@@ -124,6 +124,7 @@ UNCONNECTED = {
         "tokens create",
         "tokens list",
         "tokens revoke",
+        "erase",
     ),
 }
 """These commands have no connection options."""

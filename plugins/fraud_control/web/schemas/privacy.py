@@ -1,0 +1,17 @@
+"""Schemas about the data of people."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from fraud_control.web.schemas.base import Request
+
+__all__ = ["EraseRequest"]
+
+
+class EraseRequest(Request):
+    """The person to erase. The body has the id, so that no log of addresses has it."""
+
+    value: Annotated[str, Field(min_length=1, max_length=256, description="The id, such as that of a payer.")]

@@ -1,0 +1,106 @@
+"""The erasure of a person from the files of the archive."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from fraud_rules.batch.archive.erasing import erase_person
+from fraud_rules.batch.archive.files import LOG_SCHEMA, read_log, read_transactions, write_file, write_transactions
+from fraud_rules.batch.archive.manifest import FileEntry, Table
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.raw import RawTransactions
+from fraud_rules.model.day import Day
+from fraud_rules.model.limits import RecordLimits
+from tests.support.rules import SCHEMA
+
+FIRST, SECOND, THIRD = (Day.parse(f"2026-11-{day}") for day in (20, 21, 22))
+FIELDS = ("payeeId", "beneficiaryId")
+
+
+def payments(store: ArchiveStore, day: Day, *pairs: tuple[int, int]) -> FileEntry:
+    """A file with a payment for each payer and beneficiary."""
+    records = [
+        json.dumps(
+            {"transactionId": at, "eventTime": day.start_ms, "payeeId": payer, "beneficiaryId": other,
+             "paymentType": "CSH", "paymentAmount": 4711}
+        ).encode()
+        for at, (payer, other) in enumerate(pairs)
+    ]  # fmt: skip
+    places = list(range(len(records)))
+    raw = RawTransactions.of(records, [0] * len(records), places, [day.start_ms] * len(records))  # type: ignore[arg-type]
+    return write_transactions(store, day, decode_transactions(raw, SCHEMA, RecordLimits()).batch, SCHEMA)
+
+
+def log(store: ArchiveStore, table: Table, *values: bytes) -> FileEntry:
+    n = len(values)
+    columns: list[list[Any]] = [[0] * n, list(range(n)), [1] * n, [1] * n, [b""] * n, list(values)]
+    return write_file(store, table, FIRST, pa.table(dict(zip(LOG_SCHEMA.names, columns, strict=True)), LOG_SCHEMA))
+
+
+def alert(**key: int) -> bytes:
+    return json.dumps({"key": key, "triggeringValue": "4711"}).encode()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArchiveStore:
+    store = ArchiveStore(tmp_path / "archive")
+    files = (
+        payments(store, FIRST, (4711, 1), (1, 4711), (1, 2)),
+        payments(store, SECOND, (1, 2)),
+        payments(store, THIRD, (4711, 4711)),
+        log(store, Table.ALERTS, alert(payeeId=4711), alert(payeeId=47110), alert(payeeId=1)),
+        log(store, Table.QUARANTINE, b"payeeId=4711;", b"payeeId=14711;", b'{"payeeId": 4711, '),
+        log(store, Table.RULES, b"4711"),
+    )
+    store.commit(msgspec.structs.replace(store.latest(), version=1, files=files))
+    return store
+
+
+def test_the_files_with_the_person_are_rewritten_and_the_others_stay(store: ArchiveStore) -> None:
+    before = {file.path for file in store.latest().files}
+    erased = erase_person(store, FIELDS, "4711", 5)
+    assert {table: rows for table, rows in erased.items() if rows} == {"transactions": 3, "alerts": 1, "quarantine": 2}
+    manifest = store.latest()
+    (first,), (second,) = manifest.of(Table.TRANSACTIONS, FIRST), manifest.of(Table.TRANSACTIONS, SECOND)
+    assert (first.rows, first.ends) == (1, {"0": 3}), "the offsets of erased rows stay archived"
+    assert read_transactions(store, first, SCHEMA).columns["payeeId"].values.tolist() == [1]
+    assert second.path in before and not manifest.of(Table.TRANSACTIONS, THIRD)
+    assert read_log(store, manifest.of(Table.ALERTS)).column("value").to_pylist() == [
+        alert(payeeId=47110), alert(payeeId=1)
+    ]  # fmt: skip
+    assert read_log(store, manifest.of(Table.QUARANTINE)).column("value").to_pylist() == [b"payeeId=14711;"]
+    assert {each.path for each in manifest.retired} == before - {file.path for file in manifest.files}
+    assert {each.at_ms for each in manifest.retired} == {5}
+
+
+def test_a_repeated_erasure_changes_nothing(store: ArchiveStore) -> None:
+    erase_person(store, FIELDS, "4711", 5)
+    version = store.latest().version
+    assert not any(erase_person(store, FIELDS, "4711", 6).values())
+    assert store.latest().version == version
+
+
+def test_an_interrupted_erasure_is_finished_by_the_next_one(
+    store: ArchiveStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, commits = ArchiveStore.commit, []
+
+    def commit_once(self: ArchiveStore, manifest: Any) -> None:
+        if commits:
+            raise KeyboardInterrupt
+        commits.append(commit(self, manifest))
+
+    monkeypatch.setattr(ArchiveStore, "commit", commit_once)
+    with pytest.raises(KeyboardInterrupt):
+        erase_person(store, FIELDS, "4711", 5)
+    monkeypatch.undo()
+    assert {table: rows for table, rows in erase_person(store, FIELDS, "4711", 6).items() if rows} == {
+        "transactions": 1, "alerts": 1, "quarantine": 2
+    }  # fmt: skip

@@ -1,0 +1,66 @@
+"""`fraud erase` erases in the store and in the archive, and writes a signed certificate without the id."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.proof.document import Seal
+from fraud_rules.proof.signature import check_signature
+from tests.support.control_plane.answering import AnsweringServer, answering
+from tests.support.processes.fraud_command import fraud
+
+PAYER = "4711004711"
+ANSWER = {"person": "id:5e", "fields": ["payeeId"], "erased": {"alerts": 2}, "lists": ["blocked"]}
+
+
+@pytest.fixture
+def server() -> Iterator[AnsweringServer]:
+    with answering(ANSWER) as server:
+        yield server
+
+
+def test_an_erasure_writes_a_signed_certificate_without_the_id(server: AnsweringServer, tmp_path: Path) -> None:
+    key, archive, output = tmp_path / "key.pem", tmp_path / "archive", tmp_path / "erased.json"
+    private = Ed25519PrivateKey.generate()
+    key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    environ = {"FRAUD_CONTROL_URL": server.url, "FRAUD_CONTROL_TOKEN": "token"}
+    words = ("erase", "--payer", PAYER, "--archive", str(archive), "--key", str(key), "--output", str(output))
+    ended = fraud(*words, env=environ)
+    assert ended.exit_code == 0, ended.err
+    body = b'{"value":"%b"}' % PAYER.encode()
+    assert server.asked == [("/fraud/control/api/erasures", "Bearer token", body)]
+    assert ArchiveStore(archive).latest().version == 0, "nothing to erase there"
+
+    content = output.read_bytes()
+    assert PAYER.encode() not in content
+    found = json.loads(content)
+    certificate = found["certificate"]
+    assert certificate["erased"]["store alerts"] == 2
+    assert certificate["erased"]["archive transactions"] == 0
+    assert certificate["lists"] == ["blocked"]
+    until = {each["place"]: each["until"] for each in certificate["expiring"]}
+    erased_at = datetime.strptime(certificate["erasedAt"], "%Y-%m-%d %H:%M:%S UTC").replace(tzinfo=UTC)
+    assert until["topic transactions"] == f"{erased_at + timedelta(days=7):%Y-%m-%d %H:%M:%S UTC}"
+    assert until["topic rules"] is None
+    assert "topic decisions" not in until
+
+    seal = msgspec.convert(found["seal"], Seal)
+    text = json.dumps(certificate, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert seal.sha256 == hashlib.sha256(text.encode()).hexdigest()
+    assert seal.public_key
+    check_signature(seal, None)
+
+
+def test_an_erasure_needs_the_control_plane_first(tmp_path: Path) -> None:
+    ended = fraud("erase", "--payer", PAYER, env={"FRAUD_CONTROL_TOKEN_FILE": str(tmp_path / "none")})
+    assert (ended.exit_code, "fraud login" in ended.err) == (3, True)
