@@ -1,0 +1,30 @@
+"""The task of `fraud_retention` asks the control plane with the token of its connection."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from fraud_ops.operators.retention import RetentionOperator
+from tests.support.control_plane.answering import answering
+
+REMOVED = {"cases": 3, "snoozes": 1, "auditRows": 50_000}
+
+
+def run(monkeypatch: pytest.MonkeyPatch, **members: str) -> Any:
+    monkeypatch.setenv("AIRFLOW_CONN_FRAUD_RETENTION", json.dumps({"conn_type": "http", **members}))
+    return RetentionOperator(task_id="remove").execute({})  # type: ignore[typeddict-item]
+
+
+def test_the_control_plane_removes_what_is_beyond_its_retention(monkeypatch: pytest.MonkeyPatch) -> None:
+    with answering(REMOVED) as server:
+        assert run(monkeypatch, host=server.url, password="fraud_secret") == REMOVED
+    assert server.asked == [("/fraud/control/api/retention", "Bearer fraud_secret", b"")]
+
+
+def test_a_connection_without_a_token_is_a_fault_that_no_retry_repairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AirflowFailException, match="needs an address as its host, and a token"):
+        run(monkeypatch, host="http://127.0.0.1:1")
