@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, select, update
 
 from fraud_control.domain.read_models import ReadModel
 from fraud_control.domain.roles import Actor, Permission, require
-from fraud_control.service.audit import AuditRecord, prune
+from fraud_control.service.audit import AuditRecord, anchor, prune
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import batches
 from fraud_control.store.alert_models import AlertRow, SnoozeRow
@@ -45,7 +45,9 @@ def remove_expired(work: UnitOfWork, who: Actor) -> Expired:
         rows = prune(work.session, work.now_ms - kept.audit_days * _DAY_MS, work.now_ms)
     found = Expired(cases=cases, snoozes=snoozes, audit_rows=rows)
     if cases or snoozes or rows:
-        work.append_audit(AuditRecord(who.user, "retention.remove", "retention", None, found.model_dump(by_alias=True)))
+        seq, digest = anchor(work.session)
+        after = found.model_dump(by_alias=True) | {"anchor": f"{seq}:{digest}"}
+        work.append_audit(AuditRecord(who.user, "retention.remove", "retention", None, after))
     return found
 
 

@@ -154,7 +154,9 @@ def test_the_chain_starts_after_the_rows_that_retention_has_removed(scene: Scene
     scene.service.create(ANN, rule_input(limit=33))
     assert expired(scene, audit_days=7).audit_rows == 3
     assert expired(scene, audit_days=7).audit_rows == 0
-    assert [row.seq for row in scene.service.audit_rows().items] == [5, 4]
+    newest, oldest = scene.service.audit_rows().items
+    assert (newest.seq, oldest.seq) == (5, 4)
+    assert newest.after["anchor"] == f"3:{oldest.previous_hash}"
     verdict = scene.service.verify_audit()
     assert (verdict.whole, verdict.rows) == (True, 5)
     for _ in range(5):
