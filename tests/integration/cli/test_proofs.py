@@ -84,6 +84,6 @@ def test_the_topics_say_why_a_payment_has_no_alert(topics: OwnTopics) -> None:
 
 def delete_records(kafka: KafkaConnection, topic: str, end: int) -> None:
     """Delete the records below an offset, as retention does."""
-    place = TopicPartition(topic, 0, end)
-    for done in AdminClient(kafka.confluent({})).delete_records([place]).values():
-        done.result()
+    admin = AdminClient(kafka.confluent({}))
+    for done in admin.delete_records([TopicPartition(topic, 0, end)]).values():
+        done.result(30)

@@ -19,6 +19,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 
 if TYPE_CHECKING:
     from fraud_rules.batch.proof.topics import ProofSource
+    from fraud_rules.proof.document import Proof
 
 __all__ = ["prove", "verify", "why"]
 
@@ -64,27 +65,31 @@ def prove(
     Examples:
       fraud prove 2b7c1c5e-6f0e-5d1c-8a6b-0d6f8e0f6a11 --output proof.zip
     """
-    from fraud_rules.batch.proof.topics import prove_from_topics
     from fraud_rules.proof.document import read_file, write_file
     from fraud_rules.proof.signature import signer_of
-    from fraud_rules.runtime.clock import now_ms
 
     sign = None if key is None else signer_of(key)
     client = control_plane(url, direct=direct)
     if client is None:
-        content = write_file(prove_from_topics(alert_id, _source(kafka, archive, max_records), now_ms()), sign)
+        content = write_file(_direct_proof(alert_id, _source(kafka, archive, max_records)), sign)
     else:
         content = client.text(f"/alerts/{quote(alert_id, safe='')}/proof")
         content = content if sign is None else write_file(read_file(content), sign)
-    path = Path(f"{alert_id}.proof.zip") if output is None else output
+    proof, path = read_file(content), Path(f"{alert_id}.proof.zip") if output is None else output
     try:
         path.write_bytes(content)
     except OSError as error:
         raise InputInvalid(f"{path} cannot be written: {error.strerror}") from error
-    proof = read_file(content)
     print(f"{len(proof.payments)} payments and {len(proof.rules)} rule records written to {path}")
     for each in proof.statement.missing:
         sys.stderr.write(f"missing: {each}\n")
+
+
+def _direct_proof(alert_id: str, source: ProofSource) -> Proof:
+    from fraud_rules.batch.proof.topics import prove_from_topics
+    from fraud_rules.runtime.clock import now_ms
+
+    return prove_from_topics(alert_id, source, now_ms())
 
 
 def _source(kafka: KafkaConnection, archive: str | None, most_records: int) -> ProofSource:
