@@ -24,7 +24,7 @@ from fraud_rules.codec.history.record import encode
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.decoding import UNDECODABLE
-from fraud_rules.logs.batch_history import decode_batch
+from fraud_rules.logs.batch_history import WrittenBatch, decode_batch
 from fraud_rules.logs.detector_status import rejected_versions
 from fraud_rules.logs.recorder import RunPart
 from fraud_rules.model.day import Day
@@ -55,7 +55,7 @@ def with_archive(
     known = {(each.partition, each.offset) for each in part.recording.transactions}
     found = _payments(store, manifest, schema, span_ms, settings, budget)
     payments = [each for each in found if (each.partition, each.offset) not in known]
-    batches, missing = _batches(store, manifest, settings, span_ms)
+    batches, missing = _batches(store, manifest, settings, span_ms[0], payments, budget)
     missing += _gaps(part, manifest, settings.topics.transactions, span_ms[0])
     if payments:
         missing.append(f"the bytes of {len(payments)} payments, whose values are from the archive")
@@ -114,28 +114,51 @@ def _payments(
 
 
 def _batches(
-    store: ArchiveStore, manifest: Manifest, settings: DetectorSettings, span_ms: tuple[int, int]
+    store: ArchiveStore,
+    manifest: Manifest,
+    settings: DetectorSettings,
+    from_ms: int,
+    payments: Sequence[RecordedTransaction],
+    budget: ReadBudget,
 ) -> tuple[list[RecordedBatch], list[str]]:
-    """The batches of a time, from the day before it on, and what is missing before them."""
-    files, batches, missing = _of_days(manifest.of(Table.PROGRESS), *span_ms), list[RecordedBatch](), list[str]()
+    """The batches from the last one before a time up to those of these payments, and what is missing before them."""
+    found, missing = list[RecordedBatch](), list[str]()
+    unread: dict[int, int] = {}
+    for each in payments:
+        unread[each.partition] = max(unread.get(each.partition, 0), each.offset)
+    for append_ms, batch in _own_batches(store, manifest, settings, from_ms):
+        if append_ms < from_ms:
+            found.clear()
+        else:
+            budget.take(1)
+            if not found and batch.batch_id > 0:
+                missing.append(f"the batches before batch {batch.batch_id}")
+        ends = batch.ends_of(settings.topics.transactions)
+        warm_ups = tuple(
+            RecordedWarmUp(warm.version, {int(at): end for at, end in warm.ends.items()}) for warm in batch.warm_ups
+        )
+        rejected = {version: [_REJECTED] for version in rejected_versions(batch.rules_rejected)}
+        found.append(RecordedBatch(ends, batch.rules_end, rejected, warm_ups, batch.time_zones))
+        unread = {at: offset for at, offset in unread.items() if ends.get(at, 0) <= offset}
+        if not unread:
+            break
+    return found, missing
+
+
+def _own_batches(
+    store: ArchiveStore, manifest: Manifest, settings: DetectorSettings, from_ms: int
+) -> Iterator[tuple[int, WrittenBatch]]:
+    """The detector's batches from the day before a time on, with the append times of their records."""
     own = pa.scalar(settings.detector.encode(), pa.binary())
+    files = [each for each in manifest.of(Table.PROGRESS) if each.day >= Day.of(from_ms).number - 1]
     for records in merged_log(store, files, [APPEND, "key", "value"]):
         chosen = records.filter(pc.equal(records.column("key"), own))
         times = chosen.column(APPEND).cast(pa.int64()).to_pylist()
         for append_ms, value in zip(times, chosen.column("value").to_pylist(), strict=True):
             try:
-                batch = decode_batch(value or b"")
+                yield append_ms, decode_batch(value or b"")
             except UNDECODABLE:
                 continue
-            if not batches and append_ms > span_ms[0] and batch.batch_id > 0:
-                missing.append(f"the batches before batch {batch.batch_id}")
-            warm_ups = tuple(
-                RecordedWarmUp(each.version, {int(at): end for at, end in each.ends.items()}) for each in batch.warm_ups
-            )
-            rejected = {version: [_REJECTED] for version in rejected_versions(batch.rules_rejected)}
-            ends = batch.ends_of(settings.topics.transactions)
-            batches.append(RecordedBatch(ends, batch.rules_end, rejected, warm_ups, batch.time_zones))
-    return batches, missing
 
 
 def _gaps(part: RunPart, manifest: Manifest, topic: str, from_ms: int) -> Iterator[str]:

@@ -237,9 +237,8 @@ class _WrittenAlert(NamedTuple):
 
 
 def _alerts_since(source: ProofSource, from_ms: int, last_ms: int, budget: ReadBudget) -> Iterator[_WrittenAlert]:
-    """The live and shadow alerts that were written at a time or later, each once. Unreadable records are skipped.
-
-    Those of payments up to `last_ms` are read from the archive if their topic has lost its beginning."""
+    """The live and shadow alerts that were written at a time or later, each once. If a topic has lost its beginning,
+    the archive has those of payments up to `last_ms`. Unreadable records are skipped."""
     seen: set[bytes] = set()
     expired = False
     for topic in (source.settings.topics.alerts, source.settings.topics.shadow_alerts):
@@ -255,8 +254,13 @@ def _alerts_since(source: ProofSource, from_ms: int, last_ms: int, budget: ReadB
                         yield _WrittenAlert(record.value, document)
     for value in archived_alerts(ArchiveStore(source.archive), from_ms, last_ms) if expired else ():
         budget.take(1)
-        if value not in seen:
-            yield _WrittenAlert(value, _document(value))
+        if value in seen:
+            continue
+        try:
+            document = _document(value)
+        except UNDECODABLE:
+            continue
+        yield _WrittenAlert(value, document)
 
 
 def _document(value: bytes) -> dict[str, Any]:
