@@ -39,6 +39,9 @@ __all__ = ["ProofSource", "answers_from_topics", "prove_from_topics", "prove_rec
 
 _FIRST_SPAN: Final = 4_096
 _MOST_SPAN: Final = 262_144
+_SEARCHED: Final = 20
+"""The search for a payment reads so many times the records of an answer, because it keeps none of them."""
+
 _decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
 
 
@@ -125,8 +128,8 @@ def answers_from_topics(
 
     Raises NotProvable if the topic lacks the payment, BrokerUnavailable, and the errors of the archive.
     """
+    payment = _find_payment(transaction_id, source, since_ms, ReadBudget(_SEARCHED * source.most_records))
     budget = ReadBudget(source.most_records)
-    payment = _find_payment(transaction_id, source, since_ms, budget)
     from_ms = _reach_ms(payment.event_ms, source) - source.settings.future_tolerance_ms
     log, part = _payments(source, from_ms, payment.append_ms, budget)
     position = log.position_of(payment.partition, payment.offset)
