@@ -27,6 +27,14 @@ def test_a_page_is_accessible(
     assert_fits_and_is_accessible(page, (WIDE, WIDEST, MEDIUM, NARROW), project)
 
 
+@pytest.mark.parametrize("name", ["cases", "rules", "alerts"])
+def test_a_row_has_at_most_44_pixels(name: str, fired: int, running: World, people: People) -> None:
+    page = people.page("ann", size=WIDEST)
+    visit(page, running.control, name, fired)
+    rows = page.locator("tbody tr, ol[aria-label=Alerts] > li")
+    assert max(rows.evaluate_all("rows => rows.map(row => row.offsetHeight)")) <= 44
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_conflict_of_two_edits_is_accessible(theme: str, running: World, people: People, project: Project) -> None:
     document = {**MINIMAL, "name": f"Edited by two, {theme}"}

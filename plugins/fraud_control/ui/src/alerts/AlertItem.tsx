@@ -54,6 +54,7 @@ export const AlertItem = memo(function AlertItem({
 }: Props) {
   const rule = alert.violatedRule;
   const fields = useSchema().data?.fields ?? NO_FIELDS;
+  const limit = limitText(rule, alert.baseline, fields, alert.limit);
   return (
     <li
       className={isNew ? "alert fresh" : "alert"}
@@ -75,15 +76,14 @@ export const AlertItem = memo(function AlertItem({
         <span>
           <SeverityChip severity={toText(rule["severity"])} />
         </span>
-        <span className="wrap alert-what">
-          <strong>
-            {alert.ruleId} {toText(rule["name"]) || name}
-          </strong>
+        <strong className="clamp alert-what" title={toText(rule["name"]) || name}>
+          {alert.ruleId} {toText(rule["name"]) || name}
+        </strong>
+        <span className="clamp number" title={formatKey(alert.key, fields)}>
+          {formatKey(alert.key, fields)}
         </span>
-        <span className="wrap number">{formatKey(alert.key, fields)}</span>
-        <span className="number wrap">
-          <strong>{valueText(rule, alert.triggeringValue, fields)}</strong>{" "}
-          {limitText(rule, alert.baseline, fields, alert.limit)}
+        <span className="clamp number">
+          <strong>{valueText(rule, alert.triggeringValue, fields)}</strong> <span title={limit}>{limit}</span>{" "}
           <PaymentAmount alert={alert} fields={fields} />
         </span>
         <Badges alert={alert} fields={fields} />
@@ -99,9 +99,9 @@ function PaymentAmount({ alert, fields }: { alert: Alert; fields: Fields }) {
   const text = amount ? toText(alert.triggeringEvent[amount.name]) : "";
   if (!amount || text === "") return null;
   return (
-    <div className="dimmed small">
+    <span className="dimmed small">
       {fieldLabel(amount.name, fields)} {withUnit(text, amount)}
-    </div>
+    </span>
   );
 }
 

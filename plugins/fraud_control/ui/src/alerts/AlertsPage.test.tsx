@@ -79,7 +79,7 @@ test("an alert shows its baseline, and the versions of its lists", async () => {
   answers({ first: { items: [compared], ...END } });
   renderPage(<AlertsPage />);
   const item = await screen.findByRole("listitem");
-  expect(item).toHaveTextContent("124.50 EUR > 124.50 EUR (3 x 41.50)Amount 11.50 EUR");
+  expect(item).toHaveTextContent("124.50 EUR > 124.50 EUR (3 x 41.50) Amount 11.50 EUR");
   await userEvent.click(within(item).getByRole("button", { expanded: false }));
   for (const fact of [
     /Current value124.50 EUR/u,

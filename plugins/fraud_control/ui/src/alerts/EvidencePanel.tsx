@@ -1,14 +1,12 @@
-import { Button, Table, Text } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSchema } from "../api/hooks";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { Evidence } from "../api/types";
-import { FieldValue } from "../components/FieldValue";
 import { QueryResult } from "../components/QueryResult";
-import { ScrollableTable } from "../components/ScrollableTable";
-import { fieldLabel } from "../fields";
+import { PaymentTable } from "../entity/PaymentTable";
 import { formatNumber } from "../format";
 import type { Alert } from "./types";
 
@@ -32,8 +30,7 @@ export function EvidencePanel({ alertId, position }: Pick<Alert, "alertId" | "po
 }
 
 function Transactions({ evidence }: { evidence: Evidence }) {
-  const schema = useSchema().data?.fields ?? [];
-  const fields = [...new Set(evidence.transactions.flatMap((each) => Object.keys(each)))];
+  const fields = useSchema().data?.fields ?? [];
   return (
     <>
       <Text size="sm" role="status">
@@ -41,17 +38,7 @@ function Transactions({ evidence }: { evidence: Evidence }) {
         {evidence.missing && `: ${evidence.missing}`}
       </Text>
       {evidence.transactions.length > 0 && (
-        <ScrollableTable label="Transactions in window" columns={fields.map((field) => fieldLabel(field, schema))}>
-          {evidence.transactions.map((transaction, i) => (
-            <Table.Tr key={i}>
-              {fields.map((field) => (
-                <Table.Td key={field} className="number">
-                  <FieldValue name={field} value={transaction[field]} fields={schema} />
-                </Table.Td>
-              ))}
-            </Table.Tr>
-          ))}
-        </ScrollableTable>
+        <PaymentTable label="Transactions in window" payments={evidence.transactions} fields={fields} />
       )}
     </>
   );

@@ -3,7 +3,7 @@ import { useState } from "react";
 import type { CaseDetail } from "../api/types";
 import { Dialog } from "../components/Dialog";
 import { ErrorAlert } from "../components/ErrorAlert";
-import { formatNumber } from "../format";
+import { formatCount } from "../format";
 import { notifySuccess } from "../notifications";
 import { DECISIONS, type Decision } from "./caseQueue";
 import { useMarkAll, useStatus } from "./useCaseChanges";
@@ -58,7 +58,7 @@ export function CloseDialog({ detail, through, close }: Props) {
         </Radio.Group>
         {verdict !== null && detail.unreviewed > 0 && (
           <Checkbox
-            label={`Mark the ${formatNumber(detail.unreviewed)} unreviewed alerts as ${DECISIONS[verdict].toLowerCase()}`}
+            label={`Mark the ${formatCount(detail.unreviewed, "unreviewed alert")} as ${DECISIONS[verdict].toLowerCase()}`}
             checked={marks}
             onChange={(event) => setMarks(event.currentTarget.checked)}
             mt="sm"

@@ -1,6 +1,7 @@
 import { Table } from "@mantine/core";
-import { toText } from "../api/exactJson";
+import { isNumeric, toText } from "../api/exactJson";
 import type { Change } from "../api/types";
+import { groupDigits } from "../ruleSentence";
 
 /** The fields that differ, with the value before and after. */
 export function ChangeTable({ changes }: { changes: readonly Change[] }) {
@@ -20,10 +21,10 @@ export function ChangeTable({ changes }: { changes: readonly Change[] }) {
             <Table.Tr key={field}>
               <Table.Td className="code">{field}</Table.Td>
               <Table.Td className="code">
-                <ChangeValue value={before} removed />
+                <ChangeValue value={shown(field, before)} removed />
               </Table.Td>
               <Table.Td className="code">
-                <ChangeValue value={after} />
+                <ChangeValue value={shown(field, after)} />
               </Table.Td>
             </Table.Tr>
           ))}
@@ -31,6 +32,11 @@ export function ChangeTable({ changes }: { changes: readonly Change[] }) {
       </Table>
     </div>
   );
+}
+
+/** A number with thousands separators, unless it is an id or a time. */
+function shown(field: string, value: unknown): unknown {
+  return isNumeric(value) && !/(Id|At|Ms|ntil)$/u.test(field) ? groupDigits(toText(value)) : value;
 }
 
 function ChangeValue({ value, removed = false }: { value: unknown; removed?: boolean }) {

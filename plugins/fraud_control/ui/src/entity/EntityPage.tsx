@@ -101,9 +101,9 @@ function EntityView({ entity, fields }: Props) {
         <PaymentsOverTime entity={entity} />
         <ListsPanel entity={entity} />
       </div>
+      <Payments entity={entity} fields={fields} />
       <RuleAggregates entity={entity} fields={fields} />
       <Counterparties entity={entity} fields={fields} />
-      <Payments entity={entity} fields={fields} />
     </>
   );
 }
@@ -129,6 +129,7 @@ function PaymentsOverTime({ entity }: { entity: Entity }) {
           dataKey="at"
           series={[{ name: "payments", color: "var(--mark)" }]}
           yAxisProps={{ allowDecimals: false }}
+          barProps={{ maxBarSize: 48 }}
           aria-label={`Payments by time, ${formatNumber(entity.count)} in total`}
           role="img"
         />

@@ -10,20 +10,21 @@ import { formatNumber } from "../format";
 interface Props {
   label: string;
   payments: readonly Record<string, unknown>[];
-  decisions: readonly PaymentDecision[];
+  /** Without decisions, the table has no columns for them. */
+  decisions?: readonly PaymentDecision[];
   fields: Fields;
   /** The field that all payments have in common. */
-  hidden: string;
+  hidden?: string;
 }
 
-/** Payments with their decisions and scores. The columns are the fields of the first one. */
+/** Payments with their decisions and scores. */
 export function PaymentTable({ label, payments, decisions, fields, hidden }: Props) {
-  const known = new Map(decisions.map((each) => [each.transactionId, each]));
-  const columns = Object.keys(payments[0] ?? {}).filter((name) => name !== hidden);
+  const known = new Map(decisions?.map((each) => [each.transactionId, each]));
+  const columns = [...new Set(payments.flatMap(Object.keys))].filter((name) => name !== hidden);
   return (
     <LongTable
       label={label}
-      columns={[...columns.map((name) => fieldLabel(name, fields)), "Decision", "Score"]}
+      columns={[...columns.map((name) => fieldLabel(name, fields)), ...(decisions ? ["Decision", "Score"] : [])]}
       items={payments}
     >
       {(payment, position) => {
@@ -39,8 +40,14 @@ export function PaymentTable({ label, payments, decisions, fields, hidden }: Pro
                 {payment[name] === undefined ? "–" : <FieldValue name={name} value={payment[name]} fields={fields} />}
               </Table.Td>
             ))}
-            <Table.Td>{decision && <OutcomeChip decision={decision} />}</Table.Td>
-            <Table.Td className="number">{decision && formatNumber((decision.corrected ?? decision).score)}</Table.Td>
+            {decisions && (
+              <>
+                <Table.Td>{decision && <OutcomeChip decision={decision} />}</Table.Td>
+                <Table.Td className="number">
+                  {decision && formatNumber((decision.corrected ?? decision).score)}
+                </Table.Td>
+              </>
+            )}
           </Table.Tr>
         );
       }}

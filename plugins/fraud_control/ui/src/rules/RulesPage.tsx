@@ -154,7 +154,7 @@ interface TableProps {
 
 /** The table renders up to this many rows at once. Of a longer list it renders the visible rows only. */
 const MAX_PLAIN_ROWS = 120;
-const ROW_PX = 52;
+const ROW_PX = 44;
 
 function RuleTable({ rows, column, descending, sort, open }: TableProps) {
   const body = useRef<HTMLTableSectionElement>(null);
@@ -188,7 +188,7 @@ function RuleTable({ rows, column, descending, sort, open }: TableProps) {
   };
 
   return (
-    <Table className="rows" aria-rowcount={rows.length + 1} aria-label="Rules">
+    <Table className="rows two-lines" aria-rowcount={rows.length + 1} aria-label="Rules">
       <Table.Thead>
         <Table.Tr>
           <SortableHeader name="ruleId" {...{ column, descending, sort }}>
@@ -259,16 +259,17 @@ function RuleTableRow({ row, index, measure, onKeyDown, open }: RowProps) {
       }}
       style={{ cursor: "pointer" }}
     >
-      <Table.Td style={{ minWidth: "11rem" }}>
+      <Table.Td className="name">
         <Link
           to={`/rules/${row.ruleId}`}
-          className="wrap"
+          className="clamp"
+          title={row.name ?? ""}
           onKeyDown={(event) => onKeyDown(event, index)}
           style={{ fontWeight: 600 }}
         >
           <span className="number">{row.ruleId}</span> {row.name || "(unnamed)"}
         </Link>
-        <div className="dimmed small">
+        <div className="dimmed small clamp">
           <RuleText rule={row.document} />
         </div>
         <Box hiddenFrom="sm" mt={4}>
@@ -276,7 +277,7 @@ function RuleTableRow({ row, index, measure, onKeyDown, open }: RowProps) {
         </Box>
       </Table.Td>
       <Table.Td>
-        <Group gap={4}>
+        <Group gap={4} wrap="nowrap">
           <StateChip state={row.state} />
           <ActivationChip activation={row.activation} state={row.state} />
           <WarmUpChip activation={row.activation} />
@@ -299,7 +300,7 @@ function RuleTableRow({ row, index, measure, onKeyDown, open }: RowProps) {
       <Table.Td visibleFrom="lg">
         <SeverityChip severity={row.severity} />
       </Table.Td>
-      <Table.Td visibleFrom="lg" className="wrap" style={{ minWidth: "8rem" }}>
+      <Table.Td visibleFrom="lg" className="clip" maw="10rem" title={row.owner ?? ""}>
         {row.owner}
       </Table.Td>
       <Table.Td
