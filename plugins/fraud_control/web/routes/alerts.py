@@ -167,11 +167,13 @@ def get_evidence(plane: CurrentPlane, alert_id: AlertId, position: Position = No
     "/alerts/{alert_id}/proof",
     response_class=Response,
     responses={200: {"content": {_ZIP: {"schema": {"type": "string", "format": "binary"}}}}},
-    openapi_extra=least("viewer", LaneName.EVIDENCE),
+    openapi_extra=least("analyst", LaneName.EVIDENCE),
 )
 def download_proof(plane: CurrentPlane, alert_id: AlertId, position: Position = None) -> Response:
-    """Download the proof of an alert, with the rows of the audit log about its rule. `fraud verify` checks it, see
-    docs/proof.md. `position` locates an alert that is neither in memory nor in the alert index."""
+    """Download the proof of an alert, with the rows of the audit log about its rule. Its records have whole ids.
+    `fraud verify` checks it, see docs/proof.md. `position` locates an alert that is neither in memory nor in the alert
+    index.
+    """
     alert = _alert(plane, alert_id, position)
     headers = {"Content-Disposition": f'attachment; filename="{alert_id.lower()}.proof.zip"', **NOT_KEPT}
     return Response(plane.proofs.prove(alert), 200, headers, _ZIP)

@@ -1,10 +1,13 @@
 import { ActionIcon, Button } from "@mantine/core";
 import { IconDownload } from "@tabler/icons-react";
+import { useCan } from "../api/hooks";
 import { API, queryString } from "../api/http";
 import type { Alert } from "./types";
 
-/** Downloads the proof of an alert, a file that `fraud verify` checks. */
+/** Downloads the proof of an alert, a file that `fraud verify` checks. Its records have whole ids. */
 export function ProofLink({ alertId, position }: Pick<Alert, "alertId" | "position">) {
+  const can = useCan();
+  if (!can("readIds")) return null;
   const href = `${API}/alerts/${alertId}/proof${queryString({ position })}`;
   return (
     <Button component="a" variant="default" href={href} download leftSection={<IconDownload size={14} aria-hidden />}>
@@ -15,6 +18,8 @@ export function ProofLink({ alertId, position }: Pick<Alert, "alertId" | "positi
 
 /** The same as an icon, for an alert of the index. `of` names the alert for a screen reader. */
 export function ProofIcon({ alertId, of }: { alertId: string; of: string }) {
+  const can = useCan();
+  if (!can("readIds")) return null;
   const label = `Download proof: ${of}`;
   return (
     <ActionIcon

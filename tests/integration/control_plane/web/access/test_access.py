@@ -110,7 +110,7 @@ ROUTES = [
     Route("PUT", "/saved-searches/night", VIEWER, 200, {"query": "severity=high"}),
     Route("DELETE", "/saved-searches/none", VIEWER, 404),
     Route("GET", f"/alerts/{ALERT}/evidence", VIEWER, 404),
-    Route("GET", f"/alerts/{ALERT}/proof", VIEWER, 404),
+    Route("GET", f"/alerts/{ALERT}/proof", ANALYST, 404),
     Route("PUT", f"/alerts/{ALERT}/mark", ANALYST, 404, {"verdict": "FRAUD"}),
     Route("DELETE", f"/alerts/{ALERT}/mark", ANALYST, 404),
     Route("POST", "/alerts/marks", ANALYST, 200, {"alertIds": [ALERT], "verdict": "FRAUD"}),
