@@ -1,7 +1,7 @@
 """A batch with very many alerts of a rule that names rules: its marks survive the end of the detector.
 
-The marks need several parts of the marker; parts are small here, so that some thousand keys suffice. The last batch
-before the end has changed the marks, so only the marker's parts have them.
+The marks need more than one record of the topic of the markers. The last batch before the end has changed them, so only
+the marker's parts have them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
-KEYS = 6_000
-PART_BYTES = 100_000
+KEYS = 4_500
+"""Enough payments for a large batch."""
+PART_BYTES = 50_000
+"""A tenth of the real size, so that fewer keys fill as many parts."""
 SUPPRESSED = [payee % 3 for payee in range(KEYS)]
 COOLDOWN_MS = 60_000
 RULES = [

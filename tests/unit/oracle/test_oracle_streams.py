@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -10,9 +11,8 @@ from hypothesis import strategies as st
 
 from tests.support import oracle
 from tests.support.conformance import load_schema, same_answer
-from tests.support.oracle.day import completed
 from tests.support.streams.features import ALL, Features, with_features
-from tests.support.streams.generated import cuts_only, documents, warmed_documents
+from tests.support.streams.generated import cuts_only, documents
 from tests.support.streams.runs import check_stream, drawn, stream_seeds
 
 NULLABLE = load_schema("nullable")
@@ -32,19 +32,21 @@ Alert = dict[str, Any]
     ids=["limits and maps", "previous", "conditions", "calendars"],
 )
 def test_alerts_show_the_feature(features: Features, occurs: Callable[[Alert], bool]) -> None:
-    streams = [drawn(seed, with_features(documents(), features)) for seed in SEEDS]
-    alerts = [alert for stream in streams for alert in oracle.evaluate(stream, NULLABLE)["alerts"]]
-    assert sum(occurs(alert) for alert in alerts) >= 3
+    streams = (drawn(seed, with_features(documents(), features)) for seed in SEEDS)
+    alerts = (alert for stream in streams for alert in oracle.evaluate(stream, NULLABLE)["alerts"])
+    assert len(list(islice(filter(occurs, alerts), 3))) == 3
 
 
 def test_a_rollout_leaves_keys_out() -> None:
-    counts = [0, 0]
+    some, all_keys = 0, 0
     for seed in SEEDS:
         document = drawn(seed, with_features(documents(), Features(rollout=True)))
         everywhere = {**document, "steps": [_everywhere(step) for step in document["steps"]]}
-        for position, each in enumerate((document, everywhere)):
-            counts[position] += len(oracle.evaluate(each, NULLABLE)["alerts"])
-    assert 0 < counts[0] < counts[1]
+        some += len(oracle.evaluate(document, NULLABLE)["alerts"])
+        all_keys += len(oracle.evaluate(everywhere, NULLABLE)["alerts"])
+        if 0 < some < all_keys:
+            return
+    raise AssertionError((some, all_keys))
 
 
 def _everywhere(step: dict[str, Any]) -> dict[str, Any]:
@@ -67,10 +69,3 @@ def test_one_partition_gives_one_answer_however_it_is_cut(stream_seed: int) -> N
         assert not same_answer(whole, oracle.evaluate(cuts_only(document, cut_at), NULLABLE))
 
     check_stream(stream_seed, st.tuples(with_features(documents(partitions=1, cut=False), ALL), ends), check)
-
-
-@stream_seeds(10)
-def test_a_day_and_a_warm_up_are_evaluated(stream_seed: int) -> None:
-    document = drawn(stream_seed, with_features(warmed_documents(), ALL))
-    assert oracle.evaluate(document, NULLABLE).keys()
-    assert isinstance(completed(document, NULLABLE), list)
