@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -12,8 +11,14 @@ import msgspec
 from fraud_control.domain.collection_models import CollectionInput
 from fraud_control.domain.errors import Invalid
 from fraud_control.domain.item import ItemName
-from fraud_rules.codec.rules.collections.files import SeedCollection, read_values
-from fraud_rules.codec.rules.collections.lines import as_value, fields_of, line_reasons, read_entry_fields
+from fraud_rules.codec.rules.collections.files import SeedCollection
+from fraud_rules.codec.rules.collections.lines import (
+    as_value,
+    content_lines,
+    fields_of,
+    line_reasons,
+    read_entry_fields,
+)
 from fraud_rules.codec.rules.collections.maps import key_fault
 from fraud_rules.codec.rules.collections.plan import kind_of, read_change
 from fraud_rules.errors import Reason, RuleRejected
@@ -42,7 +47,7 @@ def input_of_lines(
 
     Raises Invalid with the lines of a map that have another form, or a key again.
     """
-    found = read_values(Path("values"), content.removeprefix("\ufeff"))
+    found = list(content_lines(content.removeprefix("\ufeff")))
     lines, texts = tuple(line for line, _ in found), tuple(text for _, text in found)
     if kind is CollectionKind.LIST:
         return CollectionInput(operation, texts, of_type, expires_at_ms, lines)

@@ -1,8 +1,7 @@
-"""The commands of lists and maps: through the control plane, or as records of the rule log itself."""
+"""The changes and files of lists and maps: through the control plane, or with --direct in the rule log itself."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,18 +11,15 @@ from urllib.parse import quote
 from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.display.api_answers import print_change, print_import, read_file, write_file
 from fraud_rules.cli.display.collection_tables import MEMBERS, print_difference
-from fraud_rules.cli.options import control_plane, refuse
+from fraud_rules.cli.options import connect, control_plane, refuse
 from fraud_rules.cli.rule_log import append, await_live, check_against_log, read_rule_log
-from fraud_rules.codec.rules.apply import DEFAULT_SOURCE
-from fraud_rules.codec.rules.collections.files import export_collections, parse_entries, read_seeds, read_values
-from fraud_rules.codec.rules.collections.lines import entry_line
-from fraud_rules.codec.rules.collections.plan import Entries, encode_change, plan_change, plan_set
+from fraud_rules.codec.rules.collections.files import export_collections, read_seeds
+from fraud_rules.codec.rules.collections.plan import plan_set
 from fraud_rules.codec.rules.collections.records import collection_key
 from fraud_rules.codec.rules.export import RuleFormat
-from fraud_rules.errors import InputInvalid, NotFound, RuleUnknown
+from fraud_rules.errors import InputInvalid, NotFound
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.model.collection_history import Collection, CollectionType
-from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.collection_history import CollectionType
 from fraud_rules.model.value_list import CollectionKind, CollectionName, ListOperation, ListType
 from fraud_rules.model.value_map import MapType, MapValueType
 
@@ -31,10 +27,7 @@ if TYPE_CHECKING:
     from fraud_rules.api_client import Client
     from fraud_rules.model.ruleset import RuleTimeline
 
-__all__ = [
-    "RequestedChange", "collection_path", "export_file", "known_collection", "make_change", "planned_records",
-    "read_log", "save_files", "send_change",
-]  # fmt: skip
+__all__ = ["RequestedChange", "collection_path", "export_file", "make_change", "read_log", "save_files"]
 
 _FILES_SOURCE: Final = "seed"
 _DEFAULT_TYPES: Final[Mapping[CollectionKind, CollectionType]] = {
@@ -60,24 +53,9 @@ class RequestedChange:
             raise InputInvalid(f"give {MEMBERS[self.kind]}, or --file with one per line")
 
 
-def make_change(
-    change: RequestedChange,
-    kafka: KafkaConnection,
-    url: str | None,
-    comment: str,
-    wait: float,
-    *,
-    direct: bool,
-    as_json: bool,
-) -> None:
-    """Make a change, or request it, and print the result."""
-    client = control_plane(url, direct=direct, writes=True)
-    if client is None:
-        refuse("with --direct", comment=comment, json=as_json)
-        change_directly(change, kafka, wait)
-        return
-    refuse("without --direct", wait=wait)
-    found, waits = send_change(client, change, comment)
+def make_change(change: RequestedChange, url: str | None, comment: str, *, as_json: bool) -> None:
+    """Request a change, and print the result."""
+    found, waits = _send(connect(url), change, comment)
     if found is None:
         found, line = {"name": change.name, "deleted": True}, f"{change.kind} {change.name}: deleted"
     else:
@@ -86,7 +64,7 @@ def make_change(
     print_change(found, line, waits=waits, as_json=as_json)
 
 
-def send_change(client: Client, change: RequestedChange, comment: str) -> tuple[Any, bool]:
+def _send(client: Client, change: RequestedChange, comment: str) -> tuple[Any, bool]:
     """Request a change, or a new list or map from `set`. Return the answer, None for a deleted one, and whether it
     waits."""
     content: dict[str, object] = {"comment": comment}
@@ -138,7 +116,7 @@ def save_files(
     client = control_plane(url, direct=direct, writes=not dry_run)
     if client is None:
         refuse("with --direct", comment=comment, json=as_json)
-        save_directly(kind, paths, kafka, wait, dry_run=dry_run)
+        _save_directly(kind, paths, kafka, wait, dry_run=dry_run)
         return
     refuse("without --direct", wait=wait)
     columns = ("place", kind.value, "effect", "reasons")
@@ -164,35 +142,6 @@ def export_file(
     write_file(export_collections(found, form).encode(), output)
 
 
-def planned_records(change: RequestedChange, log: RuleTimeline, limits: RuleLimits) -> Sequence[bytes]:
-    """The records of a change. Raises InputInvalid, and RuleUnknown unless `set` creates the list or map."""
-    name, operation, kind = change.name, change.operation, change.kind
-    if operation is ListOperation.SET:
-        in_force = log.collections.of((kind, name))
-        of_type = change.of_type or (_DEFAULT_TYPES[kind] if in_force is None else in_force.type)
-        return plan_set(in_force, name, of_type, _entries(change, of_type, limits), DEFAULT_SOURCE, limits)
-    known = known_collection(log, kind, name)
-    if operation is ListOperation.DELETE:
-        return encode_change(kind, name, operation, None, {}, DEFAULT_SOURCE, limits)
-    return plan_change(known, operation, _entries(change, known.type, limits), DEFAULT_SOURCE, limits)
-
-
-def _entries(change: RequestedChange, of_type: CollectionType, limits: RuleLimits) -> Entries:
-    keys_only = change.operation is ListOperation.REMOVE
-    if change.file is not None:
-        lines = read_values(change.file, sys.stdin.read() if str(change.file) == "-" else None)
-    elif change.kind is CollectionKind.LIST or keys_only:
-        lines = [(0, text) for text in change.values or []]
-    else:
-        lines = [(0, _as_line(text)) for text in change.values or []]
-    return parse_entries(lines, of_type, limits, keys_only=keys_only)
-
-
-def _as_line(text: str) -> str:
-    """An entry `key=value` as the line of a file."""
-    return ",".join(entry_line(each, None) for each in _key_and_value(text))
-
-
 def _key_and_value(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
@@ -205,26 +154,7 @@ def collection_path(kind: CollectionKind, name: str) -> str:
     return f"/{kind}s/{quote(name, safe='')}"
 
 
-def known_collection(log: RuleTimeline, kind: CollectionKind, name: str) -> Collection:
-    """The list or map in force. Raises RuleUnknown."""
-    known = log.collections.of((kind, name))
-    if known is None:
-        raise RuleUnknown(f"there is no {kind} {name}: create it with fraud {kind}s set {name}")
-    return known
-
-
-def change_directly(change: RequestedChange, kafka: KafkaConnection, wait: float) -> None:
-    """Write the records of a change to the rule log."""
-    context = load_context()
-    log = read_log(context, kafka, settled=True)
-    records = planned_records(change, log, context.settings.limits)
-    check_against_log(context, log, [("", record) for record in records])
-    versions = _append(context, kafka, (change.kind, change.name), records)
-    if wait > 0 and versions:
-        await_live(context, kafka, set(versions), wait)
-
-
-def save_directly(
+def _save_directly(
     kind: CollectionKind, paths: Sequence[Path], kafka: KafkaConnection, wait: float, *, dry_run: bool
 ) -> None:
     """Give lists or maps the content of files, in the rule log."""

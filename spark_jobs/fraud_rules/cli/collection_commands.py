@@ -12,18 +12,16 @@ from fraud_rules.cli.collection_changes import (
     RequestedChange,
     collection_path,
     export_file,
-    known_collection,
     make_change,
     read_log,
     save_files,
 )
 from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.display.api_answers import format_time, print_table, write_file
-from fraud_rules.cli.display.collection_tables import MEMBERS, print_collection, print_collections
+from fraud_rules.cli.display.collection_tables import MEMBERS, print_collections
 from fraud_rules.cli.display.output import print_json
-from fraud_rules.cli.options import AsJson, Comment, Direct, DryRun, Kafka, Output, Url, Wait, control_plane
-from fraud_rules.codec.rules.collections.files import parse_values
-from fraud_rules.codec.rules.collections.lines import content_lines, fields_of
+from fraud_rules.cli.options import AsJson, Comment, Direct, DryRun, Kafka, Output, Url, Wait, connect, control_plane
+from fraud_rules.codec.rules.collections.lines import as_value, content_lines, fields_of
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 
@@ -37,15 +35,15 @@ _LINES: Final = {
 }
 _FILES: Final = {CollectionKind.LIST: "mules > mules.txt", CollectionKind.MAP: "limits > limits.csv"}
 _ADD: Final = {
-    CollectionKind.LIST: ("Add values to a list.", 'mules 1003 --comment "case 12"', "mules --file more.txt --direct"),
+    CollectionKind.LIST: ("Add values to a list.", 'mules 1003 --comment "case 12"', "mules --file more.txt"),
     CollectionKind.MAP: (
         "Add entries to a map, or give keys of it other values.",
         'limits 7=300 --comment "case 12"',
-        "limits --file more.csv --direct",
+        "limits --file more.csv",
     ),
 }
 _REMOVE: Final = {
-    CollectionKind.LIST: ("Remove values from a list.", "mules 1003", "mules --file cleared.txt --direct"),
+    CollectionKind.LIST: ("Remove values from a list.", "mules 1003", "mules --file cleared.txt"),
     CollectionKind.MAP: ("Remove keys from a map. Of each line of a file, only the key counts.", "limits 7"),
 }
 VALUES: Final = {
@@ -73,18 +71,14 @@ def add_shared_commands(app: typer.Typer, kind: CollectionKind) -> None:
         """A command that adds or removes the values of its arguments and of a file."""
 
         def change(
-            kafka: Kafka,
             name: str = name_argument,
             values: list[str] | None = argument,
             file: Path | None = FILE[kind],
             url: Url = None,
-            direct: Direct = False,
             comment: Comment = "",
-            wait: Wait = 0,
             as_json: AsJson = False,
         ) -> None:
-            requested = RequestedChange(operation, name, values, file, kind=kind)
-            make_change(requested, kafka, url, comment, wait, direct=direct, as_json=as_json)
+            make_change(RequestedChange(operation, name, values, file, kind=kind), url, comment, as_json=as_json)
 
         return change
 
@@ -92,17 +86,8 @@ def add_shared_commands(app: typer.Typer, kind: CollectionKind) -> None:
     command("remove", *_REMOVE[kind])(changing(ListOperation.REMOVE, _KEYS[kind]))
 
     @command("delete", f"Delete a {kind}. The command fails while a rule names the {kind}.", example)
-    def delete(
-        kafka: Kafka,
-        name: str = name_argument,
-        url: Url = None,
-        direct: Direct = False,
-        comment: Comment = "",
-        wait: Wait = 0,
-        as_json: AsJson = False,
-    ) -> None:
-        change = RequestedChange(ListOperation.DELETE, name, kind=kind)
-        make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
+    def delete(name: str = name_argument, url: Url = None, comment: Comment = "", as_json: AsJson = False) -> None:
+        make_change(RequestedChange(ListOperation.DELETE, name, kind=kind), url, comment, as_json=as_json)
 
     @command(
         "save",
@@ -135,10 +120,8 @@ def add_shared_commands(app: typer.Typer, kind: CollectionKind) -> None:
         export_file(kind, kafka, url, form, output, direct=direct)
 
     @command("show", f"Print {_LINES[kind]} per line.", _FILES[kind], f"{example} --json | jq .{MEMBERS[kind]}")
-    def show(
-        kafka: Kafka, name: str = name_argument, url: Url = None, direct: Direct = False, as_json: AsJson = False
-    ) -> None:
-        _show(kind, name, kafka, url, direct=direct, as_json=as_json)
+    def show(name: str = name_argument, url: Url = None, as_json: AsJson = False) -> None:
+        _show(kind, name, url, as_json=as_json)
 
     @command(
         "list",
@@ -150,13 +133,8 @@ def add_shared_commands(app: typer.Typer, kind: CollectionKind) -> None:
         _list(kind, kafka, url, direct=direct, as_json=as_json)
 
 
-def _show(kind: CollectionKind, name: str, kafka: Kafka, url: str | None, *, direct: bool, as_json: bool) -> None:
-    client = control_plane(url, direct=direct)
-    if client is None:
-        log = read_log(load_context(), kafka)
-        print_collection(known_collection(log, kind, name), log.rules_naming(kind).get(name, ()), as_json)
-        return
-    path = collection_path(kind, name)
+def _show(kind: CollectionKind, name: str, url: str | None, *, as_json: bool) -> None:
+    client, path = connect(url), collection_path(kind, name)
     content = client.text(f"{path}/export")
     if not as_json:
         write_file(content, None)
@@ -168,7 +146,7 @@ def _show(kind: CollectionKind, name: str, kafka: Kafka, url: str | None, *, dir
 def _members(kind: CollectionKind, found: Mapping[str, Any], content: str) -> object:
     """The values or entries of a downloaded file."""
     if kind is CollectionKind.LIST:
-        return parse_values(content.splitlines(), ListType(found["type"]))
+        return [as_value(text, ListType(found["type"])) for text in content.splitlines()]
     return dict(fields_of(line) for _, line in content_lines(content))
 
 

@@ -1,4 +1,4 @@
-"""`fraud lists`: lists of values through the control plane, or with --direct in the rule log itself."""
+"""`fraud lists`: lists of values through the control plane; as files also in the rule log itself (--direct)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import typer
 
 from fraud_rules.cli.collection_changes import RequestedChange, make_change
 from fraud_rules.cli.collection_commands import FILE, VALUES, add_shared_commands
-from fraud_rules.cli.options import AsJson, Comment, Direct, Kafka, Url, Wait, command_group
+from fraud_rules.cli.options import AsJson, Comment, Url, command_group
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 
-app = command_group("Lists of values, through the control plane; with --direct in the rule log itself.")
+app = command_group("Lists of values, through the control plane; as files also in the rule log itself (--direct).")
 
 Name = Annotated[str, typer.Argument(help="Name of the list.", show_default=False)]
 
@@ -20,31 +20,25 @@ Name = Annotated[str, typer.Argument(help="Name of the list.", show_default=Fals
 @app.command(name="set")
 def set_list(
     name: Name,
-    kafka: Kafka,
     values: list[str] | None = VALUES[CollectionKind.LIST],
     file: Path | None = FILE[CollectionKind.LIST],
     value_type: Annotated[
         ListType | None, typer.Option("--type", help="Type of the values.", show_default="the list's own, else long")
     ] = None,
     url: Url = None,
-    direct: Direct = False,
     comment: Comment = "",
-    wait: Wait = 0,
     as_json: AsJson = False,
 ) -> None:
     """Create a list, or give it exactly these values.
-
-    With --direct, a list in force gets only the differences if they are shorter than the list. Long lists become
-    several records.
 
     \b
     Examples:
       fraud lists set mules 1001 1002
       fraud lists set mules --file mules.txt
-      fraud lists set types CSH --type string --direct --wait 10
+      fraud lists set types CSH --type string
     """
     change = RequestedChange(ListOperation.SET, name, values, file, value_type)
-    make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
+    make_change(change, url, comment, as_json=as_json)
 
 
 add_shared_commands(app, CollectionKind.LIST)

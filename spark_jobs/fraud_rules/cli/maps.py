@@ -1,4 +1,4 @@
-"""`fraud maps`: maps of keys to values through the control plane, or with --direct in the rule log itself."""
+"""`fraud maps`: maps of keys to values through the control plane; as files also in the rule log itself (--direct)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import typer
 
 from fraud_rules.cli.collection_changes import RequestedChange, make_change
 from fraud_rules.cli.collection_commands import FILE, VALUES, add_shared_commands
-from fraud_rules.cli.options import AsJson, Comment, Direct, Kafka, Url, Wait, command_group
+from fraud_rules.cli.options import AsJson, Comment, Url, command_group
 from fraud_rules.model.collection_history import CollectionType
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 from fraud_rules.model.value_map import MapType, MapValueType
 
-app = command_group("Maps of keys to values, through the control plane; with --direct in the rule log itself.")
+app = command_group(
+    "Maps of keys to values, through the control plane; as files also in the rule log itself (--direct)."
+)
 
 Name = Annotated[str, typer.Argument(help="Name of the map.", show_default=False)]
 
@@ -22,7 +24,6 @@ Name = Annotated[str, typer.Argument(help="Name of the map.", show_default=False
 @app.command(name="set")
 def set_map(
     name: Name,
-    kafka: Kafka,
     entries: list[str] | None = VALUES[CollectionKind.MAP],
     file: Path | None = FILE[CollectionKind.MAP],
     key_type: Annotated[
@@ -33,25 +34,20 @@ def set_map(
         typer.Option("--value-type", help="Type of the values.", show_default="the map's own, else decimal"),
     ] = None,
     url: Url = None,
-    direct: Direct = False,
     comment: Comment = "",
-    wait: Wait = 0,
     as_json: AsJson = False,
 ) -> None:
     """Create a map, or give it exactly these entries.
-
-    With --direct, a map in force gets only the differences if they are shorter than the map. Long maps become several
-    records.
 
     \b
     Examples:
       fraud maps set limits 7=250 8=99.50
       fraud maps set limits --file limits.csv
-      fraud maps set regions de=low --key-type string --value-type string --direct --wait 10
+      fraud maps set regions de=low --key-type string --value-type string
     """
     of_type = _type_of(key_type, value_type)
     change = RequestedChange(ListOperation.SET, name, entries, file, of_type, CollectionKind.MAP)
-    make_change(change, kafka, url, comment, wait, direct=direct, as_json=as_json)
+    make_change(change, url, comment, as_json=as_json)
 
 
 add_shared_commands(app, CollectionKind.MAP)

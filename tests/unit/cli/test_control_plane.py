@@ -27,11 +27,7 @@ def nothing_configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     [
         ("rules", "save", RULES),
         ("rules", "control", "EXPORT_RULES_CURRENT"),
-        ("lists", "set", "mules", "7"),
-        ("lists", "delete", "mules"),
         ("lists", "save", RULES),
-        ("maps", "set", "limits", "7=1"),
-        ("maps", "delete", "limits"),
         ("maps", "save", RULES),
     ],
 )
@@ -39,6 +35,20 @@ def test_a_write_without_a_control_plane_names_both_ways(words: tuple[str, ...])
     refused = fraud(*words)
     assert (refused.exit_code, "fraud login" in refused.err, "--direct" in refused.err) == (3, True, True)
     assert fraud(*words, env=PROGRAM).exit_code == 37
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("maps", "set", "limits", "7"), "'7' must have the form key=value"),
+        (("maps", "add", "limits"), "give entries, or --file with one per line"),
+        (("lists", "set", "mules", "7", "--file", RULES), "give values, or --file with one per line"),
+    ],
+)
+def test_a_change_of_one_list_or_map_is_for_the_control_plane(words: tuple[str, ...], says: str) -> None:
+    assert (fraud(*words, env=PROGRAM).exit_code, says in fraud(*words, env=PROGRAM).err) == (2, True)
+    assert fraud("lists", "delete", "mules").exit_code == 3
+    assert "--direct" in fraud("lists", "delete", "mules", "--direct").err
 
 
 def test_only_a_direct_write_warns(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,10 +76,8 @@ def test_an_address_or_a_token_leads_to_the_control_plane(
     ("words", "option"),
     [
         (("rules", "save", RULES, "--direct", "--comment", "why"), "--comment"),
-        (("lists", "add", "mules", "7", "--direct", "--json"), "--json"),
-        (("lists", "add", "mules", "7", "--wait", "5"), "--wait"),
-        (("maps", "add", "limits", "7=1", "--direct", "--json"), "--json"),
-        (("maps", "remove", "limits", "7", "--wait", "5"), "--wait"),
+        (("lists", "save", RULES, "--direct", "--json"), "--json"),
+        (("maps", "save", RULES, "--wait", "5"), "--wait"),
     ],
 )
 def test_an_option_of_the_other_way_is_refused(words: tuple[str, ...], option: str) -> None:

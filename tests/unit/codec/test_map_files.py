@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fraud_rules.cli.collection_changes import RequestedChange, planned_records
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.rules.collections.files import (
     RejectedCollection,
     SeedCollection,
     export_collections,
-    parse_entries,
     read_collections,
     read_seeds,
 )
-from fraud_rules.codec.rules.collections.lines import content_lines, entry_line
+from fraud_rules.codec.rules.collections.lines import content_lines, entry_line, fields_of
 from fraud_rules.codec.rules.collections.plan import plan_set
 from fraud_rules.codec.rules.export import RuleFormat
-from fraud_rules.errors import InputInvalid, RuleUnknown
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import RuleTimeline
-from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
+from fraud_rules.model.value_list import CollectionKind, ListType
 from fraud_rules.model.value_map import MapType, MapValue, MapValueType, ValueMap
 from tests.support.conformance import load_schema
 
@@ -64,7 +60,7 @@ def test_an_export_reads_back_as_the_same_maps(
 def test_the_lines_of_one_map_read_back_as_its_entries() -> None:
     texts: dict[str, MapValue] = {"#7": "# a", " x": "b ", "": ",", 'a"b': "c"}
     lines = content_lines("".join(f"{entry_line(key, value)}\n" for key, value in texts.items()))
-    assert parse_entries(list(lines), STRINGS, LIMITS, keys_only=False) == texts
+    assert dict(fields_of(line) for _, line in lines) == texts
 
 
 def test_a_seed_file_has_numbers_as_people_write_them(tmp_path: Path) -> None:
@@ -104,36 +100,3 @@ def test_a_map_in_force_gets_only_the_differences() -> None:
     assert [b'"ADD"' in record for record in records] == [True, False]
     assert _after(log, records).maps["limits"].entries() == changed
     assert plan_set(_after(log, records).maps["limits"], "limits", NUMBERS, changed, "seed", LIMITS) == []
-
-
-def _run(log: RuleTimeline, operation: ListOperation, *values: str, file: Path | None = None) -> RuleTimeline:
-    change = RequestedChange(operation, "limits", list(values) or None, file, kind=CollectionKind.MAP)
-    return _after(log, list(planned_records(change, log, LIMITS)))
-
-
-def test_commands_change_a_map(tmp_path: Path) -> None:
-    file = tmp_path / "limits.csv"
-    file.write_text("# key,value\n7,1\n9, 2.5\n")
-    log = _run(RuleTimeline(), ListOperation.SET, "7=250.00", "8=1")
-    log = _run(log, ListOperation.ADD, file=file)
-    assert {key: Decimal(value) / 10**6 for key, value in log.maps["limits"].entries().items()} == {
-        7: Decimal(1), 8: Decimal(1), 9: Decimal("2.5"),
-    }  # fmt: skip
-    log = _run(log, ListOperation.REMOVE, "7", "100")
-    assert list(log.maps["limits"].entries()) == [8, 9]
-    assert list(_run(log, ListOperation.REMOVE, file=file).maps["limits"].entries()) == [8]
-    assert not _run(log, ListOperation.DELETE).maps
-
-
-@pytest.mark.parametrize(
-    ("values", "says"),
-    [(["7"], "'7' must have the form key=value"), (["x=1"], "'x,1' must be a whole number"), ([], "give entries")],
-)
-def test_a_command_with_wrong_entries_fails(values: list[str], says: str) -> None:
-    with pytest.raises(InputInvalid, match=says):
-        _run(RuleTimeline(), ListOperation.SET, *values)
-
-
-def test_a_command_names_a_missing_map() -> None:
-    with pytest.raises(RuleUnknown, match="there is no map limits: create it with fraud maps set limits"):
-        _run(RuleTimeline(), ListOperation.ADD, "7=1")

@@ -1,4 +1,4 @@
-"""The output of the commands for lists and maps: tables, plain members or JSON."""
+"""The output of the commands for lists and maps of the rule log: tables, differences or JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from rich import box
 from rich.table import Table
 
 from fraud_rules.cli.display.output import console, print_json
-from fraud_rules.codec.rules.collections.lines import entry_line
 from fraud_rules.codec.rules.collections.plan import Entries
 from fraud_rules.model.collection_history import Collection
 from fraud_rules.model.ruleset import RuleTimeline
@@ -40,19 +39,6 @@ def print_collections(kind: CollectionKind, log: RuleTimeline, as_json: bool) ->
     console().print(table)
     if not found:
         print(f"there are no {kind}s")
-
-
-def print_collection(known: Collection, rules: Sequence[int], as_json: bool) -> None:
-    """Print the members of a list or map, one per line, those of a map with their values."""
-    if as_json and isinstance(known, ValueList):
-        print_json({**_document(known, rules), "values": known.values()})
-    elif as_json:
-        entries = {str(key): entry_text(value) for key, value in known.entries().items() if value is not None}
-        print_json({**_document(known, rules), "entries": entries})
-    elif isinstance(known, ValueList):
-        print("".join(f"{value}\n" for value in known.values()), end="")
-    else:
-        print("".join(f"{entry_line(key, value)}\n" for key, value in known.entries().items()), end="")
 
 
 def print_difference(known: Collection | None, kind: CollectionKind, name: str, changed: Entries | None) -> None:

@@ -17,38 +17,29 @@ import msgspec
 
 from fraud_rules.codec.rules.apply import rule_files
 from fraud_rules.codec.rules.collections.lines import (
-    WHOLE_NUMBER,
     LinesOfCollection,
     collections_of_lines,
-    content_lines,
-    fields_of,
     format_lines,
     line_reasons,
-    read_entry_fields,
 )
-from fraud_rules.codec.rules.collections.maps import key_fault
 from fraud_rules.codec.rules.collections.plan import Entries, read_change
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.codec.rules.files import MAX_FILE_BYTES, YAML_SUFFIXES, read_file_text, read_rule_text
 from fraud_rules.errors import InputInvalid, Reason, RuleRejected
 from fraud_rules.model.collection_history import Collection, CollectionType
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType, ListValue, ValueList
-from fraud_rules.model.value_map import MapKey, MapType, entry_text
+from fraud_rules.model.value_list import CollectionKind, ListOperation, ValueList
+from fraud_rules.model.value_map import MapKey, entry_text
 
 __all__ = [
     "RejectedCollection",
     "SeedCollection",
     "export_collections",
-    "parse_entries",
-    "parse_values",
     "read_collections",
     "read_seed_folder",
     "read_seeds",
-    "read_values",
 ]
 
-_MAX_FAULTS: Final = 10
 _ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """The characters that YAML does not allow, or does not keep, in a quoted text."""
 
@@ -75,61 +66,6 @@ class RejectedCollection:
     where: str
     name: str | None
     reasons: Sequence[Reason]
-
-
-def read_values(path: Path, text: str | None = None) -> list[tuple[int, str]]:
-    """The values in a file, or in `text` instead, each with its line. Blank lines and lines from `#` on do not count.
-
-    Raises InputInvalid for an unreadable file.
-    """
-    try:
-        content = path.read_text(encoding="utf-8-sig") if text is None else text
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputInvalid(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    return list(content_lines(content))
-
-
-def parse_entries(
-    lines: Sequence[tuple[int, str]], of_type: CollectionType, limits: RuleLimits, *, keys_only: bool
-) -> Entries:
-    """Convert lines to entries: a member, and for a map its value after a comma. Line 0 is a text without a file.
-
-    With `keys_only`, a line of a map has a key only, or its value is ignored. Raises InputInvalid with the faults.
-    """
-    if not isinstance(of_type, MapType):
-        return dict.fromkeys(parse_values([text for _, text in lines], of_type, [line for line, _ in lines if line]))
-    found: dict[Any, Any] = {}
-    faults = []
-    for line, text in lines:
-        fields = fields_of(text)
-        if keys_only:
-            fields = [fields[0] if fields else "", ""]
-            fault = key_fault(fields[0], of_type.key, limits)
-            key: Any = int(fields[0]) if fault is None and of_type.key is ListType.LONG else fields[0]
-            value: Any = None
-        elif len(fields) == 2:
-            key, value, fault = read_entry_fields(of_type, fields, limits)
-        else:
-            key, value, fault = text, None, "must have the form key,value"
-        faults += [f"{f'line {line}: ' if line else ''}{text[:40]!r} {fault}"] if fault else []
-        found[key] = value
-    if faults:
-        raise InputInvalid(f"{len(faults)} of {len(lines)} entries have faults: {', '.join(faults[:_MAX_FAULTS])}")
-    return found
-
-
-def parse_values(texts: Sequence[str], value_type: ListType, lines: Sequence[int] = ()) -> list[ListValue]:
-    """Convert texts to values of a list. `lines` are their lines in a file, empty for texts without a file.
-
-    Raises InputInvalid with the texts that are no whole numbers.
-    """
-    if value_type is ListType.STRING:
-        return list(texts)
-    wrong = [place for place, text in enumerate(texts) if not WHOLE_NUMBER.fullmatch(text)]
-    if wrong:
-        named = [(f"line {lines[place]}: " if lines else "") + repr(texts[place][:40]) for place in wrong[:_MAX_FAULTS]]
-        raise InputInvalid(f"{len(wrong)} of {len(texts)} values are not whole numbers: {', '.join(named)}")
-    return [int(text) for text in texts]
 
 
 def read_seeds(kind: CollectionKind, paths: Iterable[Path], limits: RuleLimits) -> list[SeedCollection]:

@@ -11,7 +11,7 @@ from fraud_rules.model.collection_history import Collection, CollectionChange, C
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import CollectionKind, ListOperation
 
-__all__ = ["Entries", "encode_change", "kind_of", "plan_change", "plan_set", "read_change"]
+__all__ = ["Entries", "encode_change", "kind_of", "plan_set", "read_change"]
 
 Entries: TypeAlias = Mapping[Any, Any]
 """The members of a list or map with their values, which are None in a list."""
@@ -49,18 +49,6 @@ def plan_set(
         if part
         for record in encode_change(kind, name, operation, of_type, part, source, limits)
     ]
-
-
-def plan_change(
-    known: Collection, operation: ListOperation, entries: Entries, source: str, limits: RuleLimits
-) -> list[bytes]:
-    """The records of an ADD or REMOVE. Entries that change nothing are left out."""
-    before: Entries = known.values_of(list(entries))
-    if operation is ListOperation.ADD:
-        chosen = {key: value for key, value in entries.items() if key not in before or before[key] != value}
-    else:
-        chosen = {key: value for key, value in entries.items() if key in before}
-    return encode_change(known.kind, known.name, operation, known.type, chosen, source, limits) if chosen else []
 
 
 def encode_change(
