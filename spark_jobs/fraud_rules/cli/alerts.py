@@ -1,11 +1,10 @@
-"""`fraud alerts`: shows alerts from their topic; searches, marks and exports them through the control plane."""
+"""`fraud alerts`: shows alerts from their topic; exports and marks them through the control plane."""
 
 from __future__ import annotations
 
 import inspect
-import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
@@ -13,22 +12,18 @@ from urllib.parse import quote
 import typer
 
 from fraud_rules.cli.configured import load_context
-from fraud_rules.cli.display.api_answers import format_time, print_table, write_file
+from fraud_rules.cli.display.api_answers import write_file
 from fraud_rules.cli.display.output import print_json
 from fraud_rules.cli.options import AsJson, Kafka, Output, Url, command_group, connect, time_ms_of
-from fraud_rules.runtime.grouped_number import grouped
 from fraud_rules.runtime.interrupts import interrupts_set
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from fraud_rules.api_client import Client
     from fraud_rules.kafka.consume import ReceivedRecord
 
-app = command_group("Alerts: those in their topic; search, marks and exports through the control plane.")
+app = command_group("Alerts: those in their topic; exports and marks through the control plane.")
 
-_MOST: Final = 10_000
-_PAGE_SIZE: Final = 500
 _NO_MARK: Final = "UNREVIEWED"
 
 # A transaction marker occupies an offset: with one alert per batch, every other offset is a marker.
@@ -162,31 +157,6 @@ def filtered(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @app.command()
-@filtered
-def search(
-    filters: dict[str, object],
-    url: Url = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=_MOST, help="The number of alerts.")] = 50,
-    as_json: AsJson = False,
-) -> None:
-    """Show the first alerts that match all filters. `export` writes all of them.
-
-    \b
-    Examples:
-      fraud alerts search --rule 1 --since 24h
-      fraud alerts search --since 7d --min-amount 1000 --sort amount --limit 500
-      fraud alerts search --entity payeeId:1001 --json
-    """
-    found, missing = _found(connect(url), filters, limit)
-    if as_json:
-        print_json(found)
-        return
-    print_alerts(found)
-    if missing:
-        sys.stderr.write(f"not complete: {missing}\n")
-
-
-@app.command()
 def mark(
     alert_id: Annotated[str, typer.Argument(help="Id of the alert.", show_default=False)],
     verdict: Annotated[
@@ -217,41 +187,19 @@ def mark(
 def export(
     filters: dict[str, object],
     url: Url = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first alerts.")] = None,
     form: Annotated[str, typer.Option("--format", help="csv or parquet.")] = "csv",
     output: Output = None,
 ) -> None:
-    """Write all alerts that match the filters to a file.
+    """Write all alerts that match the filters, each with its mark.
 
     \b
     Examples:
-      fraud alerts export --since 7d --output alerts.csv
+      fraud alerts export --rule 1 --since 24h --limit 50
+      fraud alerts export --since 7d --min-amount 1000 --sort amount --output alerts.csv
+      fraud alerts export --entity payeeId:1001 --format parquet --output alerts.parquet
     """
-    write_file(connect(url).text("/alerts/export", format=form, **filters), output)
-
-
-def _found(client: Client, filters: dict[str, object], limit: int) -> tuple[list[dict[str, Any]], str | None]:
-    """Read the first alerts of a search page by page, and the text that says which alerts are missing."""
-    found: list[dict[str, Any]] = []
-    before = None
-    while True:
-        page = client.get("/alerts", limit=min(limit - len(found), _PAGE_SIZE), before=before, **filters)
-        found += page["items"]
-        before = page["next"]
-        if before is None or len(found) >= limit:
-            return found, page["missing"]
-
-
-def print_alerts(alerts: Sequence[Mapping[str, Any]]) -> None:
-    """Print alerts as a table."""
-    rows = ((format_time(each["eventTime"]), *_cells(each)) for each in alerts)
-    print_table(("event time", "alert", "rule", "key", "value", "verdict"), rows, "no alert matches")
-
-
-def _cells(alert: Mapping[str, Any]) -> tuple[object, ...]:
-    key = ", ".join(f"{name} {value}" for name, value in alert["key"].items())
-    mark_of = alert["mark"]
-    verdict = None if mark_of is None else mark_of["verdict"]
-    return alert["alertId"], alert["ruleId"], key, grouped(str(alert["triggeringValue"])), verdict
+    write_file(connect(url).text("/alerts/export", format=form, limit=limit, **filters), output)
 
 
 def _print(received: ReceivedRecord, line: Callable[[bytes, int], Text], as_json: bool) -> None:

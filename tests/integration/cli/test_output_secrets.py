@@ -109,7 +109,6 @@ UNCONNECTED = {
         "approvals list",
         "approvals approve",
         "approvals reject",
-        "alerts search",
         "alerts mark",
         "alerts export",
         "tokens create",

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from fraud_rules.cli.alerts import print_alerts
 from fraud_rules.cli.approvals import print_approvals
 
 APPROVAL: dict[str, Any] = {
@@ -24,8 +23,3 @@ def test_a_request_shows_its_rule_in_words_with_the_filter(capsys: pytest.Captur
 def test_a_request_about_a_map_names_it(capsys: pytest.CaptureFixture[str]) -> None:
     print_approvals([{**APPROVAL, "ruleId": None, "mapName": "limits", "says": ""}])
     assert "map limits" in capsys.readouterr().out
-
-
-def test_the_value_of_an_alert_has_grouped_digits(capsys: pytest.CaptureFixture[str]) -> None:
-    print_alerts([{"eventTime": 0, "alertId": "a", "ruleId": 1, "key": {}, "triggeringValue": "27114.6", "mark": None}])
-    assert "27,114.6" in capsys.readouterr().out
