@@ -7,6 +7,7 @@ one: `check_stream(seed, with_features(documents(), Features(limits=True)), chec
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
@@ -189,11 +190,13 @@ def with_features(draw: st.DrawFn, documents: SearchStrategy[dict[str, Any]], fe
     return document
 
 
+_ANY_FEATURES = st.one_of(st.builds(Features, **dict.fromkeys(Features._fields, st.booleans())), st.just(ALL))
+
+
 @st.composite
 def with_any_features(draw: st.DrawFn, documents: SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
     """Draw a document with all features, or with some of them, which then collide more often."""
-    some = st.builds(Features, **dict.fromkeys(Features._fields, st.booleans()))
-    document: dict[str, Any] = draw(with_features(documents, draw(st.one_of(some, st.just(ALL)))))
+    document: dict[str, Any] = draw(with_features(documents, draw(_ANY_FEATURES)))
     return document
 
 
@@ -361,6 +364,7 @@ def _conditions(draw: st.DrawFn, features: Features) -> dict[str, Any]:
     return _without_nulls(condition)
 
 
+@cache
 @st.composite
 def _map_changes(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a map record. It may not fit the log before it."""

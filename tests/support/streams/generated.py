@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import cache
 from itertools import permutations
 from typing import Any, NamedTuple
 
@@ -160,6 +161,7 @@ def _some(values: Sequence[Any], most: int) -> SearchStrategy[list[Any]]:
     return st.lists(st.sampled_from(values), min_size=1, max_size=most)
 
 
+@cache
 def palettes() -> SearchStrategy[Palette]:
     """Draw a few values of each kind, the simplest first; a repeated value has more weight."""
     return st.builds(
@@ -265,6 +267,7 @@ def _suit_baseline(rule: dict[str, Any]) -> None:
         rule["limitOperatorType"] = {"=": ">", "!=": "<"}.get(rule["limitOperatorType"], rule["limitOperatorType"])
 
 
+@cache
 def _controls() -> SearchStrategy[dict[str, Any]]:
     """Draw a delete, a clear, or an export."""
     control = st.sampled_from(["CLEAR_STATE_ALL", "DELETE_RULES_ALL", "CLEAR_STATE_ALL_STOP", "EXPORT_RULES_CURRENT"])
@@ -274,6 +277,7 @@ def _controls() -> SearchStrategy[dict[str, Any]]:
     )
 
 
+@cache
 @st.composite
 def _list_changes(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a list record. It may not fit the log before it."""
@@ -288,6 +292,7 @@ def _list_changes(draw: st.DrawFn) -> dict[str, Any]:
     return record
 
 
+@cache
 @st.composite
 def _typed_list_changes(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a list record that often gives a list another type, if no rule uses the list."""
