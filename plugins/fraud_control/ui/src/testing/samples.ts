@@ -39,7 +39,19 @@ export const ANALYST: Me = {
   roles: ["viewer", "analyst"],
   fourEyes: false,
   demo: false,
-  can: ["read", "readIds", "draft", "shadow", "request", "import", "mark", "workCases", "snooze", "whatIf", "subscribe"],
+  can: [
+    "read",
+    "readIds",
+    "draft",
+    "shadow",
+    "request",
+    "import",
+    "mark",
+    "workCases",
+    "snooze",
+    "whatIf",
+    "subscribe",
+  ],
 };
 
 export const VIEWER: Me = { ...ANALYST, user: "vera", role: "viewer", can: ["read"] };
