@@ -148,7 +148,7 @@ class _Month:
         closed, value = number % 2 == 0, str(1_000 + number)
         yield (
             number + 1, "payeeId", value, None if closed else f"payeeId:{value}", "CLOSED" if closed else "OPEN",
-            closed, "NOT_FRAUD" if closed else None, None, number % 4, ALERTS_A_CASE, self._append_ms(first),
+            closed, "NOT_FRAUD" if closed else None, None, None, number % 4, ALERTS_A_CASE, self._append_ms(first),
             self._append_ms(first + ALERTS_A_CASE - 1), 1, None, None,
         )  # fmt: skip
 
