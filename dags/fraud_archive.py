@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, CronTriggerTimetable
 
-from fraud_ops.dag_defaults import TAGS, deadline, defaults
-from fraud_ops.operators.archive_checks import ArchiveAheadOperator, DaysEvaluatedOperator
-from fraud_ops.operators.batch import ArchiveOperator
+from fraud_rules_airflow.dag_defaults import TAGS, deadline, defaults
+from fraud_rules_airflow.operators.archive_checks import ArchiveAheadOperator, DaysEvaluatedOperator
+from fraud_rules_airflow.operators.batch import ArchiveOperator
 
 DOC = """
 ### The archive

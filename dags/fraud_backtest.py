@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Param
 
-from fraud_ops.dag_defaults import TAGS, deadline, defaults
-from fraud_ops.operators.batch import WhatIfOperator
+from fraud_rules_airflow.dag_defaults import TAGS, deadline, defaults
+from fraud_rules_airflow.operators.batch import WhatIfOperator
 
 DOC = """
 ### Backtest

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, CronTriggerTimetable
 
-from fraud_ops.dag_defaults import TAGS, deadline, defaults
-from fraud_ops.operators.drill import RestoreDrillOperator
+from fraud_rules_airflow.dag_defaults import TAGS, deadline, defaults
+from fraud_rules_airflow.operators.drill import RestoreDrillOperator
 
 DOC = """
 ### The restore drill

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, CronTriggerTimetable
 
-from fraud_ops.dag_defaults import TAGS, deadline, defaults
-from fraud_ops.operators.checkpoint import CheckCheckpointOperator
+from fraud_rules_airflow.dag_defaults import TAGS, deadline, defaults
+from fraud_rules_airflow.operators.checkpoint import CheckCheckpointOperator
 
 DOC = """
 ### The checkpoint, checked from outside

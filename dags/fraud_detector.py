@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, TriggerRule
 
-from fraud_ops.dag_defaults import TAGS, deadline, defaults
-from fraud_ops.operators.detector import DeployOperator
-from fraud_ops.operators.supervise import SuperviseOperator
+from fraud_rules_airflow.dag_defaults import TAGS, deadline, defaults
+from fraud_rules_airflow.operators.detector import DeployOperator
+from fraud_rules_airflow.operators.supervise import SuperviseOperator
 
 DOC = """
 ### The detector, deployed and supervised

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Param
 
-from fraud_ops.dag_defaults import TAGS, deadline, defaults
-from fraud_ops.operators.detector import DecisionOperator
 from fraud_ops.verdicts.actions import OperatorRequest
+from fraud_rules_airflow.dag_defaults import TAGS, deadline, defaults
+from fraud_rules_airflow.operators.detector import DecisionOperator
 
 DOC = """
 ### Manual actions

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, CronPartitionTimetable, Param
 
-from fraud_ops.dag_defaults import SINCE, TAGS, deadline, defaults
-from fraud_ops.operators.archive_checks import DaysDueOperator, QueueDayOperator
-from fraud_ops.operators.batch import ReevaluateOperator
-from fraud_ops.sensors.archive import DayArchivedSensor
+from fraud_rules_airflow.dag_defaults import SINCE, TAGS, deadline, defaults
+from fraud_rules_airflow.operators.archive_checks import DaysDueOperator, QueueDayOperator
+from fraud_rules_airflow.operators.batch import ReevaluateOperator
+from fraud_rules_airflow.sensors.archive import DayArchivedSensor
 
 DOC = """
 ### Nightly re-evaluation

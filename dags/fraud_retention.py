@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, CronTriggerTimetable
 
-from fraud_ops.dag_defaults import TAGS, deadline, defaults
-from fraud_ops.operators.retention import RetentionOperator
+from fraud_rules_airflow.dag_defaults import TAGS, deadline, defaults
+from fraud_rules_airflow.operators.retention import RetentionOperator
 
 DOC = """
 ### Retention

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Param
 
-from fraud_ops.dag_defaults import TAGS, deadline, defaults
-from fraud_ops.operators.rules import APPROVE, REQUESTS, SeedApplyOperator, SeedApprovalOperator
-from fraud_ops.sensors.detector import RulesLiveSensor
+from fraud_rules_airflow.dag_defaults import TAGS, deadline, defaults
+from fraud_rules_airflow.operators.rules import APPROVE, REQUESTS, SeedApplyOperator, SeedApprovalOperator
+from fraud_rules_airflow.sensors.detector import RulesLiveSensor
 
 DOC = """
 ### Approval of seed rules and lists

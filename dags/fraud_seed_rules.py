@@ -7,9 +7,9 @@ from datetime import timedelta
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG
 
-from fraud_ops.dag_defaults import TAGS, deadline, defaults
-from fraud_ops.operators.rules import REQUESTS, SeedApplyOperator, SeedDiffOperator
-from fraud_ops.sensors.detector import RulesLiveSensor
+from fraud_rules_airflow.dag_defaults import TAGS, deadline, defaults
+from fraud_rules_airflow.operators.rules import REQUESTS, SeedApplyOperator, SeedDiffOperator
+from fraud_rules_airflow.sensors.detector import RulesLiveSensor
 
 DOC = """
 ### Rules, lists and maps from Git

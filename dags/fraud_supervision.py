@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, CronTriggerTimetable
 
-from fraud_ops.dag_defaults import TAGS, deadline, defaults
-from fraud_ops.operators.supervision import CheckSupervisionOperator
+from fraud_rules_airflow.dag_defaults import TAGS, deadline, defaults
+from fraud_rules_airflow.operators.supervision import CheckSupervisionOperator
 
 DOC = """
 ### Check of the supervisor

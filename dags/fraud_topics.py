@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from fraud_ops.dag_defaults import TAGS, deadline, defaults
-from fraud_ops.operators.topics import ApplyTopicsOperator
+from fraud_rules_airflow.dag_defaults import TAGS, deadline, defaults
+from fraud_rules_airflow.operators.topics import ApplyTopicsOperator
 
 DOC = """
 ### Topics

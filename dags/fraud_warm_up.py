@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Asset, AssetWatcher
 
-from fraud_ops.dag_defaults import TAGS, deadline, defaults
-from fraud_ops.operators.batch import WarmUpOperator
-from fraud_ops.triggers.warm_up import WarmUpTrigger
+from fraud_rules_airflow.dag_defaults import TAGS, deadline, defaults
+from fraud_rules_airflow.operators.batch import WarmUpOperator
+from fraud_rules_airflow.triggers.warm_up import WarmUpTrigger
 
 REQUESTS = Asset(
     name="fraud_warm_up_requests",

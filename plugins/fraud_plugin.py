@@ -6,9 +6,9 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from fraud_ops.airflow_ui.links import LINKS
-from fraud_ops.airflow_ui.report_links import Report
-from fraud_ops.airflow_ui.web_parts import DeferredParts, applications, pages_address
+from fraud_rules_airflow.airflow_ui.links import LINKS
+from fraud_rules_airflow.airflow_ui.report_links import Report
+from fraud_rules_airflow.airflow_ui.web_parts import DeferredParts, applications, pages_address
 
 
 class FraudPlugin(AirflowPlugin):

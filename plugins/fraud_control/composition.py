@@ -66,8 +66,8 @@ from fraud_control.watch.store_watch import Checks, StoreWatch
 from fraud_control.watch.what_if_runner import WhatIfRunner
 from fraud_ops.account import Account
 from fraud_ops.alarms import Alarm
-from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.notifications import Receiver
+from fraud_ops.observer import DetectorObserver
 from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.entity.answer import EntitySource
 from fraud_rules.batch.proof.topics import ProofSource

@@ -1,5 +1,5 @@
-"""Operations of the detector in Airflow: observe, assess, act.
+"""Operations that Airflow and the control plane share, without Airflow: observe, assess, alarm, deliver.
 
-`hooks` do all I/O and return an `observation`. `health` assesses it and `act` derives the next action. Both are pure.
-`triggers` wait, `operators` and `sensors` do one thing each, and `notifiers` raise alarms.
+`observer` reads what a detector reports and returns an `observation`. The `verdicts` assess it and derive the next
+action: they are pure. `delivery` sends alarms and notifications.
 """

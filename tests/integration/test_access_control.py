@@ -18,8 +18,7 @@ from fraud_control.domain.roles import Role
 from fraud_control.settings import ControlPlaneSettings
 from fraud_control.store.database import Database
 from fraud_control.sync.background import Background
-from fraud_ops.hooks.checkpoint import CheckpointHook
-from fraud_ops.hooks.observer import DetectorObserver
+from fraud_ops.observer import DetectorObserver
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.deploy.attempt import AttemptPhase, Supervision
@@ -33,6 +32,7 @@ from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.scram_users import user_of
 from fraud_rules.kafka.writer import keep_until_exit
 from fraud_rules.runtime.clock import now_ms
+from fraud_rules_airflow.hooks.checkpoint import CheckpointHook
 from tests.support.control_plane.scene import ADA, ANN, Scene, empty_store, rule_input
 from tests.support.kafka.locked_broker import (
     PASSWORD,

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fraud_ops.hooks.observer import DetectorObserver
+from fraud_ops.observer import DetectorObserver
 from fraud_ops.verdicts.actions import next_action
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.patience import patience_ms

@@ -13,7 +13,7 @@ from typing import Final
 from fraud_control.background_thread import BackgroundThread
 from fraud_control.feed.events import FeedBatch
 from fraud_control.feed.memory import FeedMemory
-from fraud_ops.hooks.observer import DetectorObserver
+from fraud_ops.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.verdict import Limits, Verdict

@@ -20,7 +20,7 @@ from confluent_kafka import Producer
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleWithForms
 from fraud_control.sync.background import Background
-from fraud_ops.hooks.observer import DetectorObserver
+from fraud_ops.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.verdict import Health, Limits
 from fraud_rules.configuration.project import Project

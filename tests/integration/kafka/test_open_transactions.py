@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pytest
 from confluent_kafka import Producer
 
-from fraud_ops.hooks.observer import DetectorObserver
+from fraud_ops.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.verdict import Health, Limits
 from fraud_rules.configuration.settings import DetectorSettings

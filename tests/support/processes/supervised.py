@@ -25,7 +25,7 @@ from fraud_demo.verdict import RunVerdict as DemoVerdict
 from fraud_demo.verdict import SentTraffic, check_run
 from fraud_local.airflow import Component
 from fraud_local.users import LocalUsers
-from fraud_ops.hooks.observer import DetectorObserver
+from fraud_ops.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from fraud_ops.operators.decisions import release_before
 from fraud_ops.verdicts.actions import ActionKind, action_to_deploy, next_action
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.until import Outcome, Until, outcome
@@ -15,6 +14,7 @@ from fraud_ops.verdicts.verdict import Limits
 from fraud_rules.deploy.attempt import AttemptPhase as Phase
 from fraud_rules.deploy.plan import Outlook, outlook
 from fraud_rules.errors import ConfigError
+from fraud_rules_airflow.operators.decisions import release_before
 from tests.support.operations.observations import NOW_MS, World, ms_ago, release, running
 
 A, B = release("key_groups: 16"), release("key_groups: 32")

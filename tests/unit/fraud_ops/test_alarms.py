@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from fraud_ops.alarms import Alarm, decode_alarm, read_silences, silenced
-from fraud_ops.dag_defaults import defaults
 from fraud_ops.delivery.alarms import AlarmSender
 from fraud_ops.delivery.connections import connection_in_environment
-from fraud_ops.hooks.alarms import AlarmHook
 from fraud_rules.errors import ConfigError
 from fraud_rules.kafka.consume import await_settled, read_topic
+from fraud_rules_airflow.dag_defaults import defaults
+from fraud_rules_airflow.hooks.alarms import AlarmHook
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.ports import free_ports
 from tests.support.receivers.answering import Answer, Request, answering

@@ -11,7 +11,6 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
 
-from fraud_ops.hooks.checkpoint import CheckpointHook
 from fraud_ops.verdicts.checkpoint import (
     DRILL_OVERDUE,
     HISTORY_AT_RISK,
@@ -35,6 +34,7 @@ from fraud_rules.logs.detector_status import TrafficCounts
 from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.driver.state_guard import new_position
 from fraud_rules.stream.pins import Pin
+from fraud_rules_airflow.hooks.checkpoint import CheckpointHook
 from tests.support.kafka.open_transaction import open_transaction
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all

@@ -8,9 +8,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fraud_control.web.serve import KEEP_ALIVE_S
-from fraud_ops.airflow_ui.control_plane_proxy import IDLE_S, ControlPlaneServer, create_app
 from fraud_ops.tickets import HEADER
 from fraud_rules.errors import ConfigError
+from fraud_rules_airflow.airflow_ui.control_plane_proxy import IDLE_S, ControlPlaneServer, create_app
 from tests.support.control_plane.web.server import Login
 from tests.support.ports import free_ports
 from tests.support.receivers.answering import answering

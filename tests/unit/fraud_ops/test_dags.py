@@ -19,15 +19,15 @@ from airflow.utils.timezone import coerce_datetime
 
 from fraud_control.watch.flood_guard import ALARM
 from fraud_local.unpaused import UNPAUSED
-from fraud_ops.dag_defaults import defaults
-from fraud_ops.operators.archive_checks import DAYS_MISSED
-from fraud_ops.operators.mixed_releases import MIXED_RELEASES
 from fraud_ops.runbooks import slug
 from fraud_ops.verdicts.checkpoint import DRILL_OVERDUE, HISTORY_AT_RISK
 from fraud_ops.verdicts.verdict import Health
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import error_name
 from fraud_rules.monitoring.data_faults import DataVerdict
+from fraud_rules_airflow.dag_defaults import defaults
+from fraud_rules_airflow.operators.archive_checks import DAYS_MISSED
+from fraud_rules_airflow.operators.mixed_releases import MIXED_RELEASES
 
 DAGS = {
     "fraud_archive",

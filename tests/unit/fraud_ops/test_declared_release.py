@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from airflow.sdk import Connection
 
-from fraud_ops.hooks.release import declared_release
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.release import Release
 from fraud_rules.errors import ConfigError
+from fraud_rules_airflow.hooks.release import declared_release
 
 
 def declared(project: Project, host: str, **extras: Any) -> Release:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from fraud_ops.hooks.observer import DetectorObserver
+from fraud_ops.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict

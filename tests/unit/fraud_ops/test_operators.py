@@ -18,17 +18,6 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, T
 from airflow.triggers.base import TriggerEvent
 
 from fraud_ops.alarms import Alarm, decode_alarm
-from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
-from fraud_ops.operators.batch import WhatIfOperator
-from fraud_ops.operators.checkpoint import CHECKPOINT, CheckCheckpointOperator
-from fraud_ops.operators.detector import DecisionOperator, DeployOperator
-from fraud_ops.operators.drill import DRILL, RestoreDrillOperator
-from fraud_ops.operators.mixed_releases import report_mixed_releases
-from fraud_ops.operators.rules import SeedApplyOperator, SeedApprovalOperator, SeedDiffOperator
-from fraud_ops.operators.supervise import SuperviseOperator
-from fraud_ops.operators.supervision import CheckSupervisionOperator
-from fraud_ops.operators.topics import ApplyTopicsOperator
-from fraud_ops.sensors.detector import RulesLiveSensor
 from fraud_ops.verdicts.actions import OperatorRequest
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.verdict import Limits
@@ -41,6 +30,17 @@ from fraud_rules.kafka.consume import await_settled, read_topic
 from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.driver.state_guard import new_position
 from fraud_rules.stream.pins import Pin
+from fraud_rules_airflow.hooks.detector import FraudDetectorHook, supervisor_id
+from fraud_rules_airflow.operators.batch import WhatIfOperator
+from fraud_rules_airflow.operators.checkpoint import CHECKPOINT, CheckCheckpointOperator
+from fraud_rules_airflow.operators.detector import DecisionOperator, DeployOperator
+from fraud_rules_airflow.operators.drill import DRILL, RestoreDrillOperator
+from fraud_rules_airflow.operators.mixed_releases import report_mixed_releases
+from fraud_rules_airflow.operators.rules import SeedApplyOperator, SeedApprovalOperator, SeedDiffOperator
+from fraud_rules_airflow.operators.supervise import SuperviseOperator
+from fraud_rules_airflow.operators.supervision import CheckSupervisionOperator
+from fraud_rules_airflow.operators.topics import ApplyTopicsOperator
+from fraud_rules_airflow.sensors.detector import RulesLiveSensor
 from tests.support.deployments import KEY, run
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
@@ -125,7 +125,7 @@ class Agent:
 def home(project: Project, topics: OwnTopics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installation on the test's own topics, and the connections to it. Its triggers fire without a pause."""
     for pause in ("detector.SETTLE_S", "detector._PAUSE_AFTER_START_S", "rules.SETTLE_S"):
-        monkeypatch.setattr(f"fraud_ops.triggers.{pause}", 0.0)
+        monkeypatch.setattr(f"fraud_rules_airflow.triggers.{pause}", 0.0)
     shutil.copytree(project.config, tmp_path / "config")
     name_topics(tmp_path / "config", topics.names)
     (tmp_path / "config" / "detector.yaml").write_text("")
@@ -250,7 +250,7 @@ def test_a_run_ends_once_the_declaration_differs_from_the_one_it_deployed(
     home: Path, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if the declaration changes between two tasks of the run, or while the run raises an alarm."""
-    monkeypatch.setattr("fraud_ops.triggers.detector._DECLARATION_INTERVAL_S", 0.0)
+    monkeypatch.setattr("fraud_rules_airflow.triggers.detector._DECLARATION_INTERVAL_S", 0.0)
     agent, deploying = Agent(topics), Run()
     deferred(DeployOperator(task_id="deploy"), deploying)
     died = newest()
@@ -272,7 +272,7 @@ def test_a_triggerer_with_another_release_ends_one_run_and_then_raises_an_alarm(
     home: Path, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that ends for a changed declaration is followed by its deployment. Here, the worker declares the same."""
-    monkeypatch.setattr("fraud_ops.triggers.detector._DECLARATION_INTERVAL_S", 0.0)
+    monkeypatch.setattr("fraud_rules_airflow.triggers.detector._DECLARATION_INTERVAL_S", 0.0)
     deploying = Run()
     deferred(DeployOperator(task_id="deploy"), deploying)
     Agent(topics).says(AttemptPhase.STARTING, newest())
@@ -418,7 +418,7 @@ def test_a_missing_supervisor_is_reported_at_each_run_and_its_end_once(home: Pat
 def test_the_supervisor_of_the_next_run_ends_the_alarm_of_the_last_one(
     home: Path, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fraud_ops.triggers.detector._PAUSE_AFTER_START_S", 0.0)
+    monkeypatch.setattr("fraud_rules_airflow.triggers.detector._PAUSE_AFTER_START_S", 0.0)
     agent, run = Agent(topics), Run()
     deferred(DeployOperator(task_id="deploy"))
     died = newest()

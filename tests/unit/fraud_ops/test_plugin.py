@@ -16,12 +16,12 @@ from fastapi import HTTPException
 from fastapi.testclient import TestClient
 
 from fraud_control.web.documents.runbook_pages import create_app, visible_log
-from fraud_ops.airflow_ui.web_parts import DeferredParts, applications, pages_address
-from fraud_ops.triggers.detector import OutcomeTrigger, SupervisionTrigger
-from fraud_ops.triggers.rules import RulesLiveTrigger
-from fraud_ops.triggers.warm_up import WarmUpTrigger
 from fraud_ops.verdicts.verdict import Limits
 from fraud_rules.configuration.project import Project
+from fraud_rules_airflow.airflow_ui.web_parts import DeferredParts, applications, pages_address
+from fraud_rules_airflow.triggers.detector import OutcomeTrigger, SupervisionTrigger
+from fraud_rules_airflow.triggers.rules import RulesLiveTrigger
+from fraud_rules_airflow.triggers.warm_up import WarmUpTrigger
 
 LOADED = """
 import json, sys
@@ -72,7 +72,7 @@ def test_only_the_registration_module_is_loaded_by_its_bare_name(project: Projec
     assert set(found["links"]) >= {"Spark UI", "Detector logs", "Runbook"}
     stems = {path.stem for path in (project.root / "plugins").rglob("*.py")} - {"fraud_plugin", "__init__"}
     assert not stems.intersection(found["loaded"])
-    assert all(name == "fraud_plugin" or name.split(".")[0] == "fraud_ops" for name in found["loaded"])
+    assert {name.partition(".")[0] for name in found["loaded"]} <= {"fraud_plugin", "fraud_ops", "fraud_rules_airflow"}
 
 
 def test_tasks_of_other_dags_do_not_load_the_control_plane(project: Project) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from fraud_ops.operators.retention import RetentionOperator
+from fraud_rules_airflow.operators.retention import RetentionOperator
 from tests.support.control_plane.answering import answering
 
 REMOVED = {"cases": 3, "snoozes": 1, "auditRows": 50_000}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fraud_ops.alarms import REPEAT_MS, Alarm, RaisedAlarm
-from fraud_ops.operators.standing_alarms import ReportedAlarm, report_alarms
+from fraud_rules_airflow.operators.standing_alarms import ReportedAlarm, report_alarms
 
 ALARM = Alarm("STALLED", "detector", "no batch", part="checkpoint")
 FULL = Alarm("DISK_FULL", "detector", "full")

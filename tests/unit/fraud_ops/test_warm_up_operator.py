@@ -12,7 +12,7 @@ import psutil
 import pytest
 from airflow.sdk.exceptions import AirflowException
 
-from fraud_ops.operators.batch import WarmUpOperator
+from fraud_rules_airflow.operators.batch import WarmUpOperator
 from tests.support.waiting import until
 
 JOB = """

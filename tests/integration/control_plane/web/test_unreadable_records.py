@@ -12,7 +12,7 @@ import pytest
 
 from fraud_control.domain.roles import Role
 from fraud_control.settings import ControlPlaneSettings
-from fraud_ops.hooks.observer import DetectorObserver
+from fraud_ops.observer import DetectorObserver
 from fraud_rules.batch.archive.quarantine import archived_quarantine
 from fraud_rules.batch.reevaluation.published import PublishedAlerts
 from fraud_rules.batch.reevaluation.run import DayOptions, evaluate, prepare
