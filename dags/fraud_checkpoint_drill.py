@@ -1,43 +1,5 @@
 """Checks daily that the detector's state can be restored."""
 
-from __future__ import annotations
+from fraud_rules_airflow.dags import checkpoint_drill
 
-from datetime import timedelta
-
-from airflow.sdk import DAG, CronTriggerTimetable
-
-from fraud_rules_airflow.dag_defaults import TAGS, deadline, defaults
-from fraud_rules_airflow.operators.drill import RestoreDrillOperator
-
-DOC = """
-### The restore drill
-Only a restore proves that the state is usable. Each day the drill reads the topic `detector-state` from outside, as a
-host without views does. It checks each chunk against the digest in its name, restores the windows of each key group
-into a scratch folder, and compares the versions with the markers before and after the read. The detector continues.
-The drill writes nothing to Kafka and opens no producer, so it does not fence the detector.
-
-The task's log and an event of the asset `fraud_checkpoint_drill` have the report as JSON: `batchId`, `markerMs` (the
-time of its marker), `keyGroups`, `chunks`, `groupingStates`, `events`, `bytesRead`, `tookMs`, `faults`, `digest` (of
-the whole state), `orphans` (chunks that no key group needs), `liveBytes` (without orphans) and `logBytes` (one copy of
-the topic in Kafka). Any fault fails the task. `fraud_checkpoint_health` shows the newest drill, and raises the alarm
-DRILL_OVERDUE if there was none for 26 hours.
-"""
-
-with DAG(
-    dag_id="fraud_checkpoint_drill",
-    description="Restores a copy of the state and compares it",
-    doc_md=DOC,
-    # By default, the first run can be about a time before the installation, which is past its deadline.
-    schedule=CronTriggerTimetable("30 3 * * *", timezone="UTC", run_immediately=timedelta(0)),
-    catchup=False,
-    max_active_runs=1,
-    is_paused_upon_creation=True,
-    tags=[*TAGS, "checkpoint"],
-    default_args=defaults(retries=1),
-    deadline=deadline(timedelta(hours=2), "the restore drill has not ended in time"),
-):
-    RestoreDrillOperator(
-        task_id="restore",
-        doc_md="Restores the state from its topic, and compares digests.",
-        execution_timeout=timedelta(hours=1),
-    )
+checkpoint_drill.create_dag()

@@ -1,54 +1,5 @@
 """Keeps exactly one healthy detector running: deploys the declared release, then supervises it."""
 
-from __future__ import annotations
+from fraud_rules_airflow.dags import detector
 
-from datetime import timedelta
-
-from airflow.sdk import DAG, TriggerRule
-
-from fraud_rules_airflow.dag_defaults import TAGS, deadline, defaults
-from fraud_rules_airflow.operators.detector import DeployOperator
-from fraud_rules_airflow.operators.supervise import SuperviseOperator
-
-DOC = """
-### The detector, deployed and supervised
-Each run requests the declared release (`config/`, the code of this Airflow, the connection `spark_default`), unless the
-newest intent already requests it. The run then supervises the detector for half an hour. The task `supervise` is
-deferred, so it needs no worker slot while it waits. If the declaration changes, the run ends early, and the next run
-deploys the new release, which continues after the last batch.
-
-The detector is **not** a child of this DAG. You may pause, clear, mark or delete runs: the detector continues, and the
-next run supervises it. To stop the detector, use `fraud_detector_ops`. The detector then stays stopped until a user
-starts it.
-
-If the detector has a problem, the last line of the task's log names it, an alarm reports it, and the button *Runbook*
-opens its page.
-"""
-
-with DAG(
-    dag_id="fraud_detector",
-    description="Deploys and supervises the detector",
-    doc_md=DOC,
-    schedule=timedelta(seconds=5),  # with `max_active_runs`: a new run starts right after the previous one
-    catchup=False,
-    max_active_runs=1,
-    is_paused_upon_creation=True,
-    tags=[*TAGS, "supervision"],
-    default_args=defaults(),
-    dagrun_timeout=timedelta(minutes=60),  # a run that never ends would prevent the next run
-    deadline=deadline(timedelta(minutes=50), "a run of fraud_detector has not ended in time"),
-):
-    deploy = DeployOperator(
-        task_id="deploy",
-        doc_md="Requests the declared release, unless the newest intent already requests it.",
-        execution_timeout=timedelta(minutes=5),
-    )
-    supervise = SuperviseOperator(
-        task_id="supervise",
-        deploy_task_id=deploy.task_id,
-        doc_md="Supervises the detector in a deferred task; restarts a dead or stalled detector.",
-        trigger_rule=TriggerRule.ALL_DONE,
-        retries=20,
-        retry_delay=timedelta(seconds=5),
-    )
-    deploy >> supervise
+detector.create_dag()

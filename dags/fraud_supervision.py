@@ -1,36 +1,5 @@
 """Raises UNSUPERVISED when nothing supervises a detector that should run."""
 
-from __future__ import annotations
+from fraud_rules_airflow.dags import supervision
 
-from datetime import timedelta
-
-from airflow.sdk import DAG, CronTriggerTimetable
-
-from fraud_rules_airflow.dag_defaults import TAGS, deadline, defaults
-from fraud_rules_airflow.operators.supervision import CheckSupervisionOperator
-
-DOC = """
-### Check of the supervisor
-If `fraud_detector` is paused or its runs fail, the detector continues at first. But after a failure no supervisor would
-restart it. This DAG reads the time of the last observation, and fails with an alarm when it is more than two minutes
-ago. It cannot detect that Airflow itself is dead: `fraud detector heartbeat` does, from outside.
-"""
-
-with DAG(
-    dag_id="fraud_supervision",
-    description="Raises an alarm when nothing supervises the detector",
-    doc_md=DOC,
-    # A new installation has no detector yet, so the first run need not be at once, beside the detector's start.
-    schedule=CronTriggerTimetable("*/2 * * * *", timezone="UTC", run_immediately=timedelta(0)),
-    catchup=False,
-    max_active_runs=1,
-    is_paused_upon_creation=False,
-    tags=[*TAGS, "supervision"],
-    default_args=defaults(retries=1, alarm=None),
-    deadline=deadline(timedelta(minutes=10), "the check of the supervisor has not ended in time"),
-):
-    CheckSupervisionOperator(
-        task_id="check_supervision",
-        doc_md="Fails if the last observation is too old.",
-        execution_timeout=timedelta(minutes=2),
-    )
+supervision.create_dag()

@@ -1,28 +1,5 @@
-"""Registers the links and pages of `fraud_ops` with Airflow. It has no logic, and imports nothing heavy."""
+"""Registers the provider's plugin with an Airflow that has this plugins folder. Elsewhere, an entry point does."""
 
-from __future__ import annotations
+from fraud_rules_airflow.plugin import FraudPlugin
 
-from typing import Any
-
-from airflow.plugins_manager import AirflowPlugin
-
-from fraud_rules_airflow.airflow_ui.links import LINKS
-from fraud_rules_airflow.airflow_ui.report_links import Report
-from fraud_rules_airflow.airflow_ui.web_parts import DeferredParts, applications, pages_address
-
-
-class FraudPlugin(AirflowPlugin):
-    """The links on task pages, which Airflow deserializes by name, and the pages that Airflow serves."""
-
-    name = "fraud_ops"
-    operator_extra_links: list[Any] = [*LINKS, Report()]  # noqa: RUF012 -- Airflow reads lists
-    fastapi_apps: Any = DeferredParts(applications)
-    external_views: list[Any] = [  # noqa: RUF012
-        {
-            "name": "Fraud rules",
-            "href": pages_address(),
-            "destination": "nav",
-            "url_route": "fraud-rules",
-            "nav_top_level": True,
-        }
-    ]
+__all__ = ["FraudPlugin"]

@@ -7,9 +7,18 @@ from enum import StrEnum
 from pathlib import Path
 
 from fraud_ops.paths import RUNBOOKS
-from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.shipped import RUNBOOK_PAGES, shipped
 
-__all__ = ["runbook_file", "runbook_path", "slug"]
+__all__ = ["DAG_IDS", "runbook_file", "runbook_path", "slug"]
+
+DAG_IDS = frozenset(
+    {
+        "fraud_archive", "fraud_backtest", "fraud_checkpoint_drill", "fraud_checkpoint_health", "fraud_detector",
+        "fraud_detector_ops", "fraud_nightly_reevaluation", "fraud_seed_approval", "fraud_seed_rules",
+        "fraud_supervision", "fraud_topics", "fraud_warm_up",
+    }
+)  # fmt: skip
+"""The DAGs that runbooks name, with the ids that they have by default."""
 
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ELSEWHERE = {"broker-unavailable": "broker-down", "history-at-risk": "history-lost"}
@@ -28,5 +37,5 @@ def runbook_path(name: str | StrEnum) -> str:
 
 
 def runbook_file(name: str | StrEnum) -> Path:
-    """The file of the runbook. Raises ConfigError if there is no project."""
-    return Project.find().root / "docs" / "runbooks" / f"{slug(name)}.md"
+    """The file of the runbook."""
+    return shipped() / RUNBOOK_PAGES / f"{slug(name)}.md"

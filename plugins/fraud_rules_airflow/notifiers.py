@@ -8,6 +8,7 @@ from airflow.sdk import BaseNotifier
 from asgiref.sync import sync_to_async
 
 from fraud_ops.alarms import Alarm, RaisedAlarm
+from fraud_rules_airflow.hooks.connections import KAFKA
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -20,16 +21,25 @@ class FraudAlarm(BaseNotifier):
 
     template_fields = ("said",)
 
-    def __init__(self, name: str, said: str = "", context: Context | None = None, **extra: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        said: str = "",
+        context: Context | None = None,
+        *,
+        kafka_conn_id: str = KAFKA,
+        **extra: Any,
+    ) -> None:
         super().__init__(context)
         self.name = name
         self.said = said
+        self.kafka_conn_id = kafka_conn_id
         self.extra = extra
 
     def notify(self, context: Context) -> None:
         from fraud_rules_airflow.hooks.alarms import AlarmHook
 
-        AlarmHook().raise_alarm(self.alarm(context))
+        AlarmHook(self.kafka_conn_id).raise_alarm(self.alarm(context))
 
     async def async_notify(self, context: Context) -> None:
         # A plain thread does not work: requests for Airflow's variables and connections go through this event loop.
@@ -50,9 +60,10 @@ class FraudAlarm(BaseNotifier):
 class FraudAlarmEnd(BaseNotifier):
     """Reports the end of the alarm `name` of a task that succeeds after a failure. For `on_success_callback`."""
 
-    def __init__(self, name: str, context: Context | None = None, **extra: Any) -> None:
+    def __init__(self, name: str, context: Context | None = None, *, kafka_conn_id: str = KAFKA, **extra: Any) -> None:
         super().__init__(context)
         self.name = name
+        self.kafka_conn_id = kafka_conn_id
         self.extra = extra
 
     def notify(self, context: Context) -> None:
@@ -67,7 +78,7 @@ class FraudAlarmEnd(BaseNotifier):
         if failed or dag_run.logical_date is None or ti.try_number > 1:
             from fraud_rules_airflow.hooks.alarms import AlarmHook
 
-            hook = AlarmHook()
+            hook = AlarmHook(self.kafka_conn_id)
             said, part = f"{ti.dag_id}.{ti.task_id} ({ti.run_id}) has succeeded", f"{ti.dag_id}.{ti.task_id}"
             end = Alarm(self.name, "detector", said, resolved=True, part=part)
             # The failure itself may have been sent directly, so that the control plane does not know it.

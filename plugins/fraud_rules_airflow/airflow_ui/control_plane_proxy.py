@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
@@ -27,17 +26,14 @@ from starlette.routing import Route
 
 from fraud_ops.account import Account
 from fraud_ops.paths import FORWARDED_HOST, FORWARDED_PREFIX, OPEN, PAGES, ROOT, SESSION
-from fraud_ops.tickets import HEADER, Purpose, Ticket, TicketKeys
+from fraud_ops.tickets import HEADER, Purpose, Ticket
 from fraud_ops.token_secrets import secret_in
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.clock import MS_PER_S, now_ms
 from fraud_rules_airflow.airflow_ui.address import base_url
-from fraud_rules_airflow.hooks.connections import connection
+from fraud_rules_airflow.hooks.control_plane import CONTROL_PLANE, ControlPlaneHook, ControlPlaneServer
 
-__all__ = ["CONNECTION", "IDLE_S", "ControlPlaneServer", "create_app"]
-
-CONNECTION: Final = "fraud_control"
-"""An HTTP connection: the host is the URL of the control plane, the password the key of tickets."""
+__all__ = ["IDLE_S", "create_app"]
 
 _TIMEOUT: Final = httpx.Timeout(120.0, connect=5.0, pool=10.0)
 """The server of the control plane sends something on each stream more often."""
@@ -60,25 +56,11 @@ _OWN: Final = frozenset(
 """Headers between two neighbours, and those with credentials, which the control plane must not see."""
 
 
-@dataclass(frozen=True, slots=True)
-class ControlPlaneServer:
-    """The server of the control plane, and the keys of its tickets."""
-
-    url: str
-    keys: TicketKeys
-    public_url: str = ""
-    """The address of its pages for a browser, if users open them there."""
-
-    @classmethod
-    def of_connection(cls) -> ControlPlaneServer:
-        """The server that Airflow's connection names. Raises ConfigError."""
-        found = connection(CONNECTION)
-        if not found.host or not found.password:
-            raise ConfigError(f"the Airflow connection {CONNECTION} needs a URL as its host, and a key as its password")
-        return cls(found.host, TicketKeys(found.password), str(found.extra_dejson.get("url", "")).rstrip("/"))
+def _server() -> ControlPlaneServer:
+    return ControlPlaneHook().get_conn()
 
 
-def create_app(find: Callable[[], ControlPlaneServer] = ControlPlaneServer.of_connection) -> FastAPI:
+def create_app(find: Callable[[], ControlPlaneServer] = _server) -> FastAPI:
     """Create the application. Its first request calls `find`, in a thread, so that Airflow starts without one."""
     airflow = urlsplit(base_url())
 
@@ -115,7 +97,7 @@ def create_app(find: Callable[[], ControlPlaneServer] = ControlPlaneServer.of_co
         except ConfigError as error:
             return _unavailable(str(error))
         if not server.public_url:
-            return _unavailable(f"the extra of the connection {CONNECTION} has no `url` of the control plane's pages")
+            return _unavailable(f"the extra of the connection {CONTROL_PLANE} has no `url` of the pages")
         ticket = await _ticket(request)
         if ticket is None:
             back = f"{base_url()}{OPEN}?{request.url.query}"

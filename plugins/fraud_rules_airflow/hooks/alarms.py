@@ -27,6 +27,10 @@ __all__ = ["AlarmHook"]
 class AlarmHook(BaseHook):
     """Reports alarms, and sends them without Kafka."""
 
+    def __init__(self, kafka_conn_id: str = KAFKA) -> None:
+        super().__init__()
+        self.kafka_conn_id = kafka_conn_id
+
     def raise_alarm(self, alarm: Alarm) -> None:
         """Report an alarm to the topic `alarms`. Without Kafka, send it directly. Never raises, so that the caller can
         continue.
@@ -39,7 +43,7 @@ class AlarmHook(BaseHook):
         try:
             settings = DetectorSettings.load(Project.find().config / "detector.yaml")
             records = [(each.alarm.name.encode(), encode_alarm(each)) for each in reports]
-            append_records(kafka_of(connection(KAFKA)), settings.topics.alarms, records)
+            append_records(kafka_of(connection(self.kafka_conn_id)), settings.topics.alarms, records)
         except FraudError as error:
             self.log.warning("alarms cannot be reported to the control plane: %s", error)
             return False

@@ -1,36 +1,63 @@
-"""Sends requests to the control plane with the token of a program."""
+"""The hook of the connection to the control plane."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
+import httpx
 from airflow.sdk import BaseHook
 
-from fraud_rules_airflow.hooks.connections import connection
-from fraud_rules.api_client import TOKEN_VARIABLE, Client
+from fraud_ops.paths import HEALTH
+from fraud_ops.tickets import TicketKeys
 from fraud_rules.errors import ConfigError
+from fraud_rules_airflow.hooks.connections import connection
 
-__all__ = ["RETENTION", "ControlPlaneHook"]
+__all__ = ["CONTROL_PLANE", "ControlPlaneHook", "ControlPlaneServer"]
 
-RETENTION: Final = "fraud_retention"
-"""The control plane for the retention: a connection of type HTTP. The host is the address of its server or of Airflow's
-API server, and the password is a token for programs of an admin."""
+CONTROL_PLANE: Final = "fraud_control"
+"""The control plane: the host is its URL, the password the key of tickets. Its extra may have `url`, for browsers."""
+
+_TIMEOUT_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlaneServer:
+    """The server of the control plane, and the keys of its tickets."""
+
+    url: str
+    keys: TicketKeys
+    public_url: str = ""
+    """The address of its pages for a browser, if users open them there."""
 
 
 class ControlPlaneHook(BaseHook):
-    """Every method raises ConfigError, Unavailable, RequestRefused and ControlPlaneError."""
+    """Reads the connection to the control plane, and tests it."""
 
-    def __init__(self, conn_id: str = RETENTION) -> None:
+    conn_name_attr = "control_plane_conn_id"
+    default_conn_name = CONTROL_PLANE
+    conn_type = "fraud_control_plane"
+    hook_name = "Fraud rules control plane"
+
+    def __init__(self, control_plane_conn_id: str = CONTROL_PLANE) -> None:
         super().__init__()
-        self.conn_id = conn_id
+        self.control_plane_conn_id = control_plane_conn_id
 
-    def remove_expired(self) -> dict[str, Any]:
-        """Remove the data beyond its retention, and return the numbers of removed rows."""
-        found = connection(self.conn_id)
+    def get_conn(self) -> ControlPlaneServer:
+        """The server that the connection names. Raises ConfigError."""
+        found = connection(self.control_plane_conn_id)
         if not found.host or not found.password:
-            raise ConfigError(f"the Airflow connection {self.conn_id} needs an address as its host, and a token")
-        client = Client(found.host, Path(), {TOKEN_VARIABLE: found.password})
-        answer, _ = client.change("POST", "/retention")
-        removed: dict[str, Any] = answer
-        return removed
+            raise ConfigError(
+                f"the Airflow connection {self.control_plane_conn_id} needs a URL as its host, and a key as its "
+                "password"
+            )
+        public = found.extra_dejson.get("url") or ""
+        return ControlPlaneServer(found.host, TicketKeys(found.password), str(public).rstrip("/"))
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Whether the server answers its health check, and a text for the page of the connection."""
+        try:
+            answer = httpx.get(self.get_conn().url.rstrip("/") + HEALTH, timeout=_TIMEOUT_S, trust_env=False)
+        except (ConfigError, httpx.HTTPError, httpx.InvalidURL) as error:
+            return False, f"{type(error).__name__}: {error}"
+        return answer.is_success, f"the health check answers {answer.status_code}"

@@ -65,6 +65,10 @@ class DaysEvaluatedOperator(BaseOperator):
 
     operator_extra_links = (Runbook(),)
 
+    def __init__(self, *, kafka_conn_id: str = KAFKA, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kafka_conn_id = kafka_conn_id
+
     def execute(self, context: Context) -> list[str]:
         """Return the missed days."""
         from fraud_rules.batch.reevaluation.run import missed_days
@@ -78,7 +82,7 @@ class DaysEvaluatedOperator(BaseOperator):
         if missed:
             said = f"{len(missed)} archived days have no evaluation: {missed[0]} to {missed[-1]}"
             found[DAYS_MISSED] = Alarm(DAYS_MISSED, settings.detector, said)
-        StandingAlarms(context, self.task_id).report(found)
+        StandingAlarms(context, self.task_id, self.kafka_conn_id).report(found)
         return missed
 
 

@@ -81,7 +81,7 @@ class CheckCheckpointOperator(DetectorOperator):
         text = "; ".join(f"{each.check}: {each.value}" for each in found if each.grade is Grade.BAD)
         if grade is Grade.BAD:
             alarms[verdict.value] = Alarm(verdict.value, observation.detector, text, part=_PART)
-        StandingAlarms(context, self.task_id).report(alarms)
+        StandingAlarms(context, self.task_id, self.kafka_conn_id).report(alarms)
         if grade is Grade.BAD:
             raise AirflowFailException(f"{verdict.value}: {text}")
         return {"grade": grade.name}

@@ -94,7 +94,7 @@ class DeployOperator(DetectorOperator):
             publish_links(context, observation, verdict.health)
             self.log.info("%s: %s", action.kind, action.reason)
             refused = action.reason if action.kind is ActionKind.REFUSE else None
-            report_mixed_releases(context, self.task_id, observation.detector, refused)
+            report_mixed_releases(context, self.task_id, self.kafka_conn_id, observation.detector, refused)
             if action.release is None:
                 return {"epoch": observation.intents.epoch, "health": verdict.health.value}
             by = request_text(OperatorRequest.START, context["dag_run"].run_id)

@@ -22,9 +22,9 @@ _KEEP_MS: Final = 3 * 3_600_000
 _FOUND_MS: Final = "mixed_releases_ms"
 
 
-def report_mixed_releases(context: Context, task_id: str, detector: str, found: str | None) -> None:
+def report_mixed_releases(context: Context, task_id: str, kafka_conn_id: str, detector: str, found: str | None) -> None:
     """Report a difference that this run of the task has found, or with None that it has found none."""
-    ti, alarms = context["ti"], StandingAlarms(context, task_id, key=MIXED_RELEASES)
+    ti, alarms = context["ti"], StandingAlarms(context, task_id, kafka_conn_id, key=MIXED_RELEASES)
     if found is not None:
         ti.xcom_push(key=_FOUND_MS, value=now_ms())
         said = f"{found} (host {socket.gethostname()})"

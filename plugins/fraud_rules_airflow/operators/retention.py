@@ -18,9 +18,9 @@ class RetentionOperator(BaseOperator):
     """Lets the control plane remove what is older than its settings permit, and logs the numbers of removed rows."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        from fraud_rules_airflow.hooks.control_plane import ControlPlaneHook
+        from fraud_rules_airflow.hooks.retention import RetentionHook
 
         with airflow_errors():
-            removed = ControlPlaneHook().remove_expired()
+            removed = RetentionHook().remove_expired()
         self.log.info("removed: %s", ", ".join(f"{rows} {name}" for name, rows in removed.items()))
         return removed

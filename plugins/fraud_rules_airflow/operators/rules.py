@@ -42,8 +42,9 @@ class SeedDiffOperator(BaseOperator):
     requests to trigger, one for each part that needs an approval, unless it was rejected.
     """
 
-    def __init__(self, *, kafka_conn_id: str = KAFKA, **kwargs: Any) -> None:
+    def __init__(self, *, approval_dag_id: str = REQUESTS, kafka_conn_id: str = KAFKA, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.approval_dag_id = approval_dag_id
         self.kafka_conn_id = kafka_conn_id
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
@@ -59,14 +60,15 @@ class SeedDiffOperator(BaseOperator):
         """A run that is open stays as it is. A run that is over, but did not write its changes, starts again."""
         if not digests:
             return []
-        states = context["ti"].get_task_states(REQUESTS, task_ids=[APPROVE, _APPLY], run_ids=list(digests))
+        requests = self.approval_dag_id
+        states = context["ti"].get_task_states(requests, task_ids=[APPROVE, _APPLY], run_ids=list(digests))
         found = []
         for digest in digests:
             tasks = states.get(digest, {})
             if tasks.get(APPROVE) == "success" and tasks.get(_APPLY) == "skipped":
-                self.log.info("request %s was rejected; to request it again, clear its run of %s", digest, REQUESTS)
+                self.log.info("request %s was rejected; to request it again, clear its run of %s", digest, requests)
                 continue
-            self.log.info("request %s waits for an approval in %s", digest, REQUESTS)
+            self.log.info("request %s waits for an approval in %s", digest, requests)
             conf = {"request": digest}
             found.append({"trigger_run_id": digest, "conf": conf, "reset_dag_run": tasks.get(_APPLY) in _OVER})
         return found

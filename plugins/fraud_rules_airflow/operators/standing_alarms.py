@@ -71,11 +71,13 @@ def report_alarms(
 
 
 class StandingAlarms:
-    """The alarms of one task of a scheduled DAG. `task_id` is the task that remembers them, in the XCom `key`."""
+    """The alarms of one task of a scheduled DAG. `task_id` is the task that remembers them, in the XCom `key`, and
+    `kafka_conn_id` the connection by which it reports them."""
 
-    def __init__(self, context: Context, task_id: str, key: str = _KEY) -> None:
+    def __init__(self, context: Context, task_id: str, kafka_conn_id: str, key: str = _KEY) -> None:
         self._ti = context["ti"]
         self._task_id = task_id
+        self._kafka_conn_id = kafka_conn_id
         self._key = key
 
     def report(self, found: Mapping[str, Alarm], ended: str = "the check finds no fault") -> None:
@@ -83,6 +85,6 @@ class StandingAlarms:
         # Without `map_indexes`, Airflow returns a list if two earlier runs have pushed a value.
         text = self._ti.xcom_pull(task_ids=self._task_id, key=self._key, include_prior_dates=True, map_indexes=-1)
         known = msgspec.json.decode(text, type=dict[str, ReportedAlarm]) if text else {}
-        after = report_alarms(AlarmHook(), known, found, ended, now_ms())
+        after = report_alarms(AlarmHook(self._kafka_conn_id), known, found, ended, now_ms())
         if known or after:
             self._ti.xcom_push(key=self._key, value=msgspec.json.encode(after).decode())

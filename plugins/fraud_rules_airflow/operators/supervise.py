@@ -94,13 +94,13 @@ class SuperviseOperator(DetectorOperator):
         if event["why"] == OVER:
             self.log.info("the window is over")
             if own in ("", declared):
-                report_mixed_releases(context, self.task_id, self.hook().settings.detector, None)
+                report_mixed_releases(context, self.task_id, self.kafka_conn_id, self.hook().settings.detector, None)
             return
         if event["why"] == DIFFERENT:
             said = f"the worker declares release {declared}, the triggerer on {event['host']} declares {own}"
             self.log.warning("%s", said)
             with airflow_errors():
-                report_mixed_releases(context, self.task_id, self.hook().settings.detector, said)
+                report_mixed_releases(context, self.task_id, self.kafka_conn_id, self.hook().settings.detector, said)
             self._defer(context, ends_ms=ends_ms, declared=declared, known=known, own=own, settled=settled)
             return
         verdict = Verdict.of(event["verdict"])
@@ -116,7 +116,7 @@ class SuperviseOperator(DetectorOperator):
         if not verdict.health.is_well:
             name = CRASH_LOOP if crash_loop else verdict.health.value
             found[name] = Alarm(name, self.hook().settings.detector, "; ".join(verdict.reasons), _link(context))
-        StandingAlarms(context, self.task_id).report(found, ended=str(verdict))
+        StandingAlarms(context, self.task_id, self.kafka_conn_id).report(found, ended=str(verdict))
 
     def _defer(
         self, context: Context, *, ends_ms: int, declared: str, settled: bool, known: str = "", own: str = ""

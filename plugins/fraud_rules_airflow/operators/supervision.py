@@ -33,7 +33,7 @@ class CheckSupervisionOperator(DetectorOperator):
         found = assess_detector(observation, limits, observation.at_ms)
         verdict = assess_supervision(observation, limits, observation.at_ms)
         publish_runbook(context, (verdict or found).health)
-        alarms = StandingAlarms(context, self.task_id)
+        alarms = StandingAlarms(context, self.task_id, self.kafka_conn_id)
         if verdict is None:
             alarms.report({})
             return str(found)

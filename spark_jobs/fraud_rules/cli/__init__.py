@@ -15,6 +15,7 @@ from fraud_rules.cli import (
     alerts,
     approvals,
     archive,
+    create,
     deploy,
     detect,
     init,
@@ -70,6 +71,7 @@ _groups = {
 }
 for _name, _group in _groups.items():
     app.add_typer(_group, name=_name)
+app.command()(create.create)
 app.command()(init.init)
 app.command()(status.status)
 app.command()(tokens.login)

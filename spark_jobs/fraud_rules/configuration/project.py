@@ -49,7 +49,8 @@ class Project:
             if (folder / _LANDMARK).is_file():
                 return cls(folder)
         raise ConfigError(
-            f"no {_LANDMARK} in {candidates[0]}: run this in the project's folder, or set {HOME_VARIABLE} to it"
+            f"no {_LANDMARK} in {candidates[0]}: run this in the project's folder, set {HOME_VARIABLE} to it, or "
+            "begin with fraud create"
         )
 
 

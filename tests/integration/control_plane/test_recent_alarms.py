@@ -101,8 +101,8 @@ def test_an_alarm_of_a_dag_reaches_the_store_by_the_topic(
     """The failure callback of a task runs in a process that has connections, but no store."""
     program = (
         "from types import SimpleNamespace\n"
-        "from fraud_rules_airflow.dag_defaults import defaults\n"
-        "(callback,) = defaults()['on_failure_callback']\n"
+        "from fraud_rules_airflow.dags.options import DEFAULTS\n"
+        "(callback,) = DEFAULTS.default_args()['on_failure_callback']\n"
         "ti = SimpleNamespace(dag_id='fraud_archive', task_id='archive', run_id='r1', log_url='http://here/log')\n"
         "callback.notify({'ti': ti, 'exception': ValueError('no space left')})\n"
     )

@@ -15,7 +15,7 @@ from fraud_ops.delivery.alarms import AlarmSender
 from fraud_ops.delivery.connections import connection_in_environment
 from fraud_rules.errors import ConfigError
 from fraud_rules.kafka.consume import await_settled, read_topic
-from fraud_rules_airflow.dag_defaults import defaults
+from fraud_rules_airflow.dags.options import DEFAULTS
 from fraud_rules_airflow.hooks.alarms import AlarmHook
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.ports import free_ports
@@ -133,7 +133,7 @@ def test_the_success_of_a_task_ends_the_alarm_of_its_failure(
     kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": topics.bootstrap}}
     monkeypatch.setenv("AIRFLOW_CONN_FRAUD_KAFKA", json.dumps(kafka))
     monkeypatch.setenv("FRAUD_TOPICS_ALARMS", topics.names.alarms)
-    (callback,) = defaults()["on_success_callback"]
+    (callback,) = DEFAULTS.default_args()["on_success_callback"]
     callback.notify({"ti": ti, "dag_run": ti})
     await_settled(topics.kafka, [topics.names.alarms])
     records = read_topic(topics.kafka, topics.names.alarms).get(0, ())

@@ -10,7 +10,8 @@ from fastapi.testclient import TestClient
 from fraud_control.web.serve import KEEP_ALIVE_S
 from fraud_ops.tickets import HEADER
 from fraud_rules.errors import ConfigError
-from fraud_rules_airflow.airflow_ui.control_plane_proxy import IDLE_S, ControlPlaneServer, create_app
+from fraud_rules_airflow.airflow_ui.control_plane_proxy import IDLE_S, create_app
+from fraud_rules_airflow.hooks.control_plane import ControlPlaneHook, ControlPlaneServer
 from tests.support.control_plane.web.server import Login
 from tests.support.ports import free_ports
 from tests.support.receivers.answering import answering
@@ -61,4 +62,4 @@ def test_only_the_token_of_a_program_is_forwarded() -> None:
 def test_an_incomplete_connection_is_refused(members: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_FRAUD_CONTROL", json.dumps({"conn_type": "http", **members}))
     with pytest.raises(ConfigError, match="key"):
-        ControlPlaneServer.of_connection()
+        ControlPlaneHook().get_conn()

@@ -25,7 +25,7 @@ from fraud_ops.verdicts.verdict import Health
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import error_name
 from fraud_rules.monitoring.data_faults import DataVerdict
-from fraud_rules_airflow.dag_defaults import defaults
+from fraud_rules_airflow.dags.options import DEFAULTS
 from fraud_rules_airflow.operators.archive_checks import DAYS_MISSED
 from fraud_rules_airflow.operators.mixed_releases import MIXED_RELEASES
 
@@ -178,10 +178,10 @@ def test_every_task_ends_some_time(bag: DagBag, dag_id: str) -> None:
 
 
 def test_the_environment_names_pool_and_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not {"pool", "queue"} & defaults().keys()
+    assert not {"pool", "queue"} & DEFAULTS.default_args().keys()
     monkeypatch.setenv("FRAUD_POOL", "fraud")
     monkeypatch.setenv("FRAUD_QUEUE", "fast")
-    assert {name: defaults()[name] for name in ("pool", "queue")} == {"pool": "fraud", "queue": "fast"}
+    assert {name: DEFAULTS.default_args()[name] for name in ("pool", "queue")} == {"pool": "fraud", "queue": "fast"}
 
 
 def test_the_supervisor_continues_when_the_deployment_has_failed(bag: DagBag) -> None:

@@ -68,7 +68,7 @@ def test_no_trigger_acts_when_its_task_is_killed(trigger: BaseTrigger) -> None:
 
 def test_only_the_registration_module_is_loaded_by_its_bare_name(project: Project) -> None:
     found = loaded(project)
-    assert "fraud_ops" in found["plugins"]
+    assert "fraud_rules" in found["plugins"]
     assert set(found["links"]) >= {"Spark UI", "Detector logs", "Runbook"}
     stems = {path.stem for path in (project.root / "plugins").rglob("*.py")} - {"fraud_plugin", "__init__"}
     assert not stems.intersection(found["loaded"])

@@ -11,7 +11,9 @@ from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse
 from markdown_it import MarkdownIt
 
+from fraud_ops.runbooks import DAG_IDS
 from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.shipped import RUNBOOK_PAGES, shipped
 
 __all__ = ["create_app", "visible_log"]
 
@@ -59,10 +61,9 @@ def _runbook(slug: str) -> HTMLResponse:
 
 def _with_links(body: str) -> str:
     """Link other runbooks, and the DAGs that a runbook names. Other documents are not served: their paths are text."""
-    dags = {path.stem for path in (Project.find().root / "dags").glob("fraud_*.py")}
 
     def link(dag: str, text: str) -> str:
-        return f'<a href="../../dags/{dag}" target="_top">{text}</a>' if dag in dags else text
+        return f'<a href="../../dags/{dag}" target="_top">{text}</a>' if dag in DAG_IDS else text
 
     def below(commands: re.Match[str]) -> str:
         named = dict.fromkeys(_DAG_COMMAND.findall(commands[0]))
@@ -96,4 +97,4 @@ def visible_log(path: str, project: Project) -> Path | None:
 def _path(slug: str) -> Path | None:
     if slug != "README" and not _SLUG.fullmatch(slug):
         return None
-    return Project.find().root / "docs" / "runbooks" / f"{slug}.md"
+    return shipped() / RUNBOOK_PAGES / f"{slug}.md"

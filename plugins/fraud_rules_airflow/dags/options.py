@@ -1,0 +1,72 @@
+"""What an installation chooses for all its DAGs: connections, owner, tags, retries, pool and queue."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import AsyncCallback, DeadlineAlert, DeadlineReference  # type: ignore[attr-defined] # not in its stub
+from airflow.sdk.definitions.dag import ScheduleArg as DagSchedule
+
+from fraud_rules_airflow.hooks.connections import KAFKA, SPARK
+from fraud_rules_airflow.notifiers import FraudAlarm, FraudAlarmEnd
+
+__all__ = ["DEADLINE", "DEFAULTS", "SINCE", "TASK_FAILED", "DagOptions", "DagSchedule"]
+
+SINCE = datetime(2026, 1, 1, tzinfo=UTC)
+"""The start date of a schedule whose first run covers past days. Other DAGs have no start date, so their first run and
+its deadline count from the installation."""
+
+TASK_FAILED = "TASK_FAILED"
+DEADLINE = "DEADLINE"
+
+
+@dataclass(frozen=True, slots=True)
+class DagOptions:
+    """The options of all DAGs of an installation.
+
+    `retries` replaces the retries of each DAG's tasks. Without `pool` and `queue`, the variables FRAUD_POOL and
+    FRAUD_QUEUE of the environment name them, so that the tasks do not wait behind those of other teams.
+    """
+
+    kafka_conn_id: str = KAFKA
+    spark_conn_id: str = SPARK
+    owner: str = "fraud-platform"
+    tags: Sequence[str] = ("fraud",)
+    retries: int | None = None
+    pool: str = ""
+    queue: str = ""
+
+    def default_args(self, *, retries: int = 2, alarm: str | None = TASK_FAILED) -> dict[str, Any]:
+        """The default arguments of a DAG's tasks. A task that fails after its last retry raises `alarm`, and the next
+        success of the task ends it."""
+        pool = self.pool or os.environ.get("FRAUD_POOL", "")
+        queue = self.queue or os.environ.get("FRAUD_QUEUE", "")
+        return {name: place for name, place in (("pool", pool), ("queue", queue)) if place} | {
+            "owner": self.owner,
+            "retries": retries if self.retries is None else self.retries,
+            "retry_delay": timedelta(seconds=10),
+            "retry_exponential_backoff": 2.0,
+            "max_retry_delay": timedelta(minutes=5),
+            "on_failure_callback": [] if alarm is None else [FraudAlarm(alarm, kafka_conn_id=self.kafka_conn_id)],
+            "on_success_callback": [] if alarm is None else [FraudAlarmEnd(alarm, kafka_conn_id=self.kafka_conn_id)],
+            "kafka_conn_id": self.kafka_conn_id,
+            "spark_conn_id": self.spark_conn_id,
+        }
+
+    def deadline(self, after: timedelta, said: str, *, of_queueing: bool = False) -> DeadlineAlert:
+        """An alarm for a run that has not ended at its logical date plus `after`. `said` is the text of the alarm.
+
+        The reference is not the time of queueing: Airflow 3.3.2 would then answer every clear of a task or a run with
+        an error while the deadline lies ahead, because it expects a number and gets the serialized interval. A run of a
+        partition or of an asset has no logical date, so its reference is the time of queueing.
+        """
+        reference = DeadlineReference.DAGRUN_QUEUED_AT if of_queueing else DeadlineReference.DAGRUN_LOGICAL_DATE
+        alarm = {"name": DEADLINE, "said": said, "kafka_conn_id": self.kafka_conn_id}
+        return DeadlineAlert(reference=reference, interval=after, callback=AsyncCallback(FraudAlarm, alarm))
+
+
+DEFAULTS = DagOptions()
