@@ -123,8 +123,8 @@ lock: setup ## update uv.lock after a change of pyproject.toml, and config/jars.
 	bin/bootstrap --lock-jars
 
 .PHONY: wheel
-wheel: setup ## build the wheel for drivers, executors and Airflow into dist/
-	.tools/uv/bin/uv build --wheel --quiet --out-dir dist
+wheel: setup ## build the three wheels, for Spark, Airflow and the control plane, into dist/
+	.tools/uv/bin/uv build --all-packages --wheel --quiet --out-dir dist
 	@ls dist/*.whl
 
 .PHONY: clean

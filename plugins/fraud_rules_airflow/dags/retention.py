@@ -18,12 +18,11 @@ starts at the hash of the last removed row, and still verifies.
 The connection `fraud_retention` has the address of the control plane and a token of an admin. See docs/privacy.md.
 """
 
+SCHEDULE = CronTriggerTimetable("40 2 * * *", timezone="UTC", run_immediately=timedelta(0))
+
 
 def create_dag(
-    options: DagOptions = DEFAULTS,
-    *,
-    dag_id: str = "fraud_retention",
-    schedule: DagSchedule = CronTriggerTimetable("40 2 * * *", timezone="UTC", run_immediately=timedelta(0)),
+    options: DagOptions = DEFAULTS, *, dag_id: str = "fraud_retention", schedule: DagSchedule = SCHEDULE
 ) -> DAG:
     """Create the DAG."""
     with DAG(

@@ -15,7 +15,6 @@ from fraud_rules.cli import (
     alerts,
     approvals,
     archive,
-    create,
     deploy,
     detect,
     init,
@@ -71,7 +70,7 @@ _groups = {
 }
 for _name, _group in _groups.items():
     app.add_typer(_group, name=_name)
-app.command()(create.create)
+app.command()(init.create)
 app.command()(init.init)
 app.command()(status.status)
 app.command()(tokens.login)

@@ -1,4 +1,4 @@
-"""`fraud init`: proposes `schema.yaml` for the payments of a topic or a file."""
+"""Begins an installation: `fraud create` writes its folder, `fraud init` proposes the schema of its payments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fraud_rules.cli.options import ASKS, Kafka
-from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.project import HOME_VARIABLE, Project
+from fraud_rules.configuration.shipped import create_installation
 from fraud_rules.errors import InputInvalid, TopicNotUnderstood
 
 if TYPE_CHECKING:
@@ -21,6 +22,20 @@ if TYPE_CHECKING:
     from fraud_rules.model.declared.record_format import FormatSettings
 
 _SHOWN = 10
+
+
+def create(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of the installation.")]) -> None:
+    """Write the configuration of a new installation: topics, schema, settings, seed rules.
+
+    Each component of the installation reads it: the commands in this folder, the others with FRAUD_HOME.
+
+    \b
+    Examples:
+      fraud create /opt/fraud-rules
+    """
+    root = folder.resolve()
+    print(f"written: {create_installation(root)}")
+    print(f"next: export {HOME_VARIABLE}={root}, then describe your payments: fraud init, docs/connect.md")
 
 
 def init(

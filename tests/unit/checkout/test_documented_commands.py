@@ -68,6 +68,7 @@ RUNS = (
     Run(r"make (jars|lock)", reason="fetches everything again and writes what is committed"),
     Run(r"bin/bootstrap.*", reason="the clone's environment is made by it"),
     Run(r"(docker|cp \.env\.example|mvn|java) .*", reason="needs Docker, or the Flink demo's sources"),
+    Run(r"airflow (providers list|plugins|dags list)", reason="test_wheels runs it in an environment with the wheels"),
     Run(r"airflow db migrate", reason="needs an installation of Airflow; test_supervision creates a new database"),
     Run(r"airflow dags unpause .*", reason="needs Airflow's database; test_dags compares its names with the DAGs"),
     Run(r"airflow db clean .*", reason="needs Airflow's database; test_fresh_start runs it on a copy"),
@@ -75,6 +76,7 @@ RUNS = (
     Run(
         r"airflow rotate-fernet-key", reason="needs the database of Airflow; test_secret_rotation rotates a connection"
     ),
+    Run(r"fraud create .*", reason="the folder is the reader's; test_wheels runs it"),
     Run(r"fraud (--help|archive import .*)"),
     Run(r"python -m fraud_rules\.(cli|replay\.kernel_cache)", codes=(0, 2)),
     Run(r"echo '\{\"steps\".*fraud streams replay -"),
