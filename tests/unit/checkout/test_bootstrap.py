@@ -46,7 +46,9 @@ def script(path: Path, text: str) -> None:
 @pytest.fixture
 def fresh(project: Project, tmp_path: Path) -> Path:
     """The files of a fresh clone that bootstrap reads, before any setup."""
-    for name in ("bin/bootstrap", "bin/uv.txt", "config/ivy.xml", "config/jars.sha256", "pyproject.toml", "uv.lock"):
+    files = ("bin/bootstrap", "bin/uv.txt", "config/ivy.xml", "config/jars.sha256", "pyproject.toml", "uv.lock")
+    members = (str(file.relative_to(project.root)) for file in (project.root / "plugins").glob("*/pyproject.toml"))
+    for name in (*files, *members):
         target = tmp_path / "clone" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(project.root / name, target)
@@ -127,7 +129,8 @@ def set_up(fresh: Path, tmp_path: Path) -> Path:
     script(fresh / ".venv" / "bin" / "fraud", "#!/bin/sh\n")
     script(fresh / ".venv" / "bin" / "python", f'#!/bin/sh\necho "$@" >>{tmp_path / "calls"}\n. {tmp_path / "then"}\n')
     (fresh / "lib" / "broker").mkdir(parents=True)
-    of = "cat pyproject.toml uv.lock config/ivy.xml config/jars.sha256 bin/uv.txt bin/bootstrap"
+    projects = "pyproject.toml plugins/*/pyproject.toml"
+    of = f"cat {projects} uv.lock config/ivy.xml config/jars.sha256 bin/uv.txt bin/bootstrap"
     stamp = subprocess.run(f"{{ {of} && pwd; }} | sha256sum", shell=True, cwd=fresh, capture_output=True, check=True)
     (fresh / ".cache").mkdir()
     (fresh / ".cache" / "ready").write_bytes(stamp.stdout)

@@ -304,10 +304,10 @@ def test_the_alarm_for_mixed_releases_outlives_runs_that_find_none(home: Path, t
     """The hosts take turns. The alarm ends three hours after the last run that found a difference."""
     run = Run()
     for found in ("the worker is behind", None):
-        report_mixed_releases(run.context, "deploy", DETECTOR, found)
+        report_mixed_releases(run.context, "deploy", "fraud_kafka", DETECTOR, found)
     assert [each.resolved for each in raised_alarms(topics)] == [False]
     run.pushed["mixed_releases_ms"] -= 3 * 3_600_000
-    report_mixed_releases(run.context, "deploy", DETECTOR, None)
+    report_mixed_releases(run.context, "deploy", "fraud_kafka", DETECTOR, None)
     assert [each.resolved for each in raised_alarms(topics)] == [False, True]
 
 
