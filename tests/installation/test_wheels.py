@@ -38,6 +38,18 @@ seed_rules.create_dag(options)
 topics.create_dag(options, dag_id="risk_topics", schedule="@daily")
 """
 
+LOAD = """
+import importlib, pkgutil, sys
+import fraud_rules.cli, fraud_rules.batch.archive.store, fraud_rules.stream.drill  # the command loads those above it
+import fraud_control, fraud_ops, fraud_rules_airflow
+
+for package in (fraud_control, fraud_ops, fraud_rules_airflow):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if ".migrations." not in module.name:
+            importlib.import_module(module.name)
+assert not {"pyspark", "s3fs", "botocore"} & sys.modules.keys()
+"""
+
 
 @dataclass(frozen=True)
 class Installed:
@@ -118,6 +130,11 @@ def test_the_command_works_outside_the_checkout(installed: Installed) -> None:
     (installed.home / "proof.zip").write_bytes(write_file(proof))
     assert len(json.loads(installed.run("fraud", "streams", "replay", "recording.json"))["alerts"]) == 1
     installed.run("fraud", "verify", "proof.zip")
+
+
+def test_airflow_and_the_control_plane_need_neither_spark_nor_a_client_of_s3(installed: Installed) -> None:
+    (installed.home / "load.py").write_text(LOAD, encoding="utf-8")
+    installed.run("python", "load.py")
 
 
 def a_recording() -> dict[str, Any]:

@@ -63,3 +63,14 @@ def test_an_incomplete_connection_is_refused(members: dict[str, str], monkeypatc
     monkeypatch.setenv("AIRFLOW_CONN_FRAUD_CONTROL", json.dumps({"conn_type": "http", **members}))
     with pytest.raises(ConfigError, match="key"):
         ControlPlaneHook().get_conn()
+
+
+def test_the_page_of_the_connection_shows_whether_the_server_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def test(url: str) -> tuple[bool, str]:
+        members = {"conn_type": "fraud_control_plane", "host": url, "password": "x" * 32}
+        monkeypatch.setenv("AIRFLOW_CONN_FRAUD_CONTROL", json.dumps(members))
+        return ControlPlaneHook().test_connection()
+
+    with answering(lambda request: (200 if request.path == "/fraud/health" else 404, {})) as url:
+        assert test(url) == (True, "the health check answers 200")
+    assert test(f"http://127.0.0.1:{free_ports(1)[0]}")[0] is False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -17,7 +18,16 @@ from fraud_rules.configuration.mounted_folder import mounted_folder
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.atomic_file import create_file, write_file
 
-__all__ = ["ArchivePath", "archive_path", "create", "is_local", "make_folder", "put", "remove_tree"]
+__all__ = [
+    "ArchivePath",
+    "archive_path",
+    "create",
+    "is_local",
+    "make_folder",
+    "put",
+    "remove_tree",
+    "unreachable_errors",
+]
 
 ArchivePath: TypeAlias = Path | UPath
 """A path in a folder or in an object store. Both have the methods of `pathlib`."""
@@ -37,6 +47,8 @@ def archive_path(place: str) -> ArchivePath:
     found = _S3.fullmatch(place)
     if found is None:
         return _folder(place)
+    if find_spec("s3fs") is None:
+        raise ConfigError(f"{place}: this environment has no client of S3: install fraud-rules[s3]")
     limits = {
         "connect_timeout": _CONNECT_S,
         "read_timeout": _READ_S,
@@ -53,6 +65,15 @@ def _folder(place: str) -> Path:
         raise ConfigError(
             f"{place}: the archive must be a folder that all hosts mount, or s3://BUCKET/PREFIX"
         ) from error
+
+
+def unreachable_errors() -> tuple[type[Exception], ...]:
+    """The errors of an object store that does not answer. Without a client of S3, there are only those of a folder."""
+    if find_spec("botocore") is None:
+        return (TimeoutError,)
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    return BotoCoreError, ClientError, TimeoutError
 
 
 def is_local(path: ArchivePath) -> bool:

@@ -16,10 +16,17 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from botocore.exceptions import BotoCoreError, ClientError
 
 from fraud_rules.batch.archive.manifest import FORMAT, Manifest
-from fraud_rules.batch.archive.place import ArchivePath, archive_path, create, is_local, make_folder, put
+from fraud_rules.batch.archive.place import (
+    ArchivePath,
+    archive_path,
+    create,
+    is_local,
+    make_folder,
+    put,
+    unreachable_errors,
+)
 from fraud_rules.errors import ArchiveBusy, ArchiveDamaged, ArchiveUnreachable, FraudError, StorageFull
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.file_lock import FileLock
@@ -144,7 +151,7 @@ def unreachable_named(path: ArchivePath) -> Iterator[None]:
     """Map the errors of an object store that does not answer or refuses the keys to ArchiveUnreachable."""
     try:
         yield
-    except (BotoCoreError, ClientError, TimeoutError) as error:
+    except unreachable_errors() as error:
         raise ArchiveUnreachable(f"{path} cannot be reached ({error}): run the job again; nothing is lost") from error
     except PermissionError as error:
         if is_local(path):
