@@ -103,8 +103,10 @@ def read_history(
     *,
     recreated: bool = False,
     need: HistoryNeed | None = None,
+    is_enough: Callable[[WrittenBatch], bool] = lambda batch: False,
 ) -> History:
-    """The history of a detector's state at its last written batch, or at the batch `until` (query id, batch id).
+    """The history of a detector's state at its last written batch, at the batch `until` (query id, batch id), or at the
+    first batch that is enough.
 
     `reached` receives the number of read offsets and their total. `recreated` means that the topic of transactions was
     deleted and created again after that batch; then the whole history is lost. Without `need`, the state needs all
@@ -122,7 +124,9 @@ def read_history(
             if last is None and begin > first and batch.batch_id == 0:
                 # This batch began a history, and the batch before it has the start offsets.
                 everything = None if need is None else need._replace(marks=True)
-                return read_history(kafka, settings, until, reached, recreated=recreated, need=everything)
+                return read_history(
+                    kafka, settings, until, reached, recreated=recreated, need=everything, is_enough=is_enough
+                )
             if begins:
                 starts = {**({} if last is None else last.ends_of(topic)), **_restart_offsets(batch, topic)}
                 history = History(offset, end, starts, {}, ())
@@ -142,7 +146,7 @@ def read_history(
                     history = History(offset, end, starts, {}, (f"{topic} before batch {batch.batch_id}",))
             last = batch
             reached(offset - begin, end - begin)
-            if until == batch.place:
+            if until == batch.place or is_enough(batch):
                 end = offset + 1
                 break
     if history is None or last is None:

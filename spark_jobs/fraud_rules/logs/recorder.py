@@ -67,25 +67,27 @@ def record_part(
 
     Raises BrokerUnavailable, and FraudError if there is no batch or Kafka does not hold the whole rule log anymore.
     """
-    history = read_history(kafka, settings, need=HistoryNeed(from_ms, marks=False))
     topic = settings.topics.transactions
-    ranges, removed = dict[int, tuple[int, int]](), dict[int, int]()
-    is_whole = history.known_from_ms is None and not history.lost
     with TopicReader(kafka, topic) as reader:
+        untils = {each: reader.offset_at(last_ms + 1, each) for each in reader.partitions()}
+        wanted = {each: reader.ends(each)[1] if until is None else until for each, until in untils.items()}
+
+        def is_enough(batch: WrittenBatch) -> bool:
+            ends = batch.ends_of(topic)
+            return all(ends.get(partition, 0) >= end for partition, end in wanted.items())
+
+        history = read_history(kafka, settings, need=HistoryNeed(from_ms, marks=False), is_enough=is_enough)
+        ranges, removed = dict[int, tuple[int, int]](), dict[int, int]()
+        is_whole = history.known_from_ms is None and not history.lost
         for partition, end in sorted(history.ends.items()):
-            first, until = reader.offset_at(from_ms, partition), reader.offset_at(last_ms + 1, partition)
+            first, kept = reader.offset_at(from_ms, partition), reader.ends(partition)[0]
             start = history.starts.get(partition, 0)
             chosen = max(start, end if first is None else first)
-            kept = reader.ends(partition)[0]
             is_whole = is_whole and chosen <= max(start, kept)
             if 0 < kept >= chosen:
                 removed[partition] = kept
-            ranges[partition] = chosen, max(chosen, end if until is None else min(end, until))
-    batches: list[WrittenBatch] = []
-    for batch in batches_of(history, kafka, settings):
-        batches.append(batch)
-        if all(batch.ends_of(topic).get(partition, 0) >= until for partition, (_, until) in ranges.items()):
-            break
+            ranges[partition] = chosen, max(chosen, min(end, wanted.get(partition, end)))
+    batches = list(batches_of(history, kafka, settings))
     counts(sum(end - start for start, end in ranges.values()))
     transactions = _transactions(kafka, settings, schema, ranges)
     recording = _recording(kafka, settings, batches, transactions)
