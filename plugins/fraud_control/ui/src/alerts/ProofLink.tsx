@@ -25,6 +25,7 @@ export function ProofIcon({ alertId, of }: { alertId: string; of: string }) {
     <ActionIcon
       component="a"
       variant="subtle"
+      color="gray"
       size="sm"
       href={`${API}/alerts/${alertId}/proof`}
       download
