@@ -8,7 +8,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
+from sqlalchemy.orm import Session
+
+from fraud_control.domain.label_models import LabelQuality
 from fraud_control.domain.masking import Masking
 from fraud_control.domain.notification_models import ReceiverShown
 from fraud_control.domain.rule_input import RuleReader
@@ -19,7 +23,7 @@ from fraud_control.feed.hub import Hub
 from fraud_control.feed.memory import FeedMemory
 from fraud_control.feed.past import PastAlerts
 from fraud_control.service.alarm_log import AlarmDesk, recent_alarms
-from fraud_control.service.alert_marks import mark_counts, snoozes
+from fraud_control.service.alert_marks import snoozes
 from fraud_control.service.alerts.listing import AlertList
 from fraud_control.service.alerts.saved_searches import AlertSearches
 from fraud_control.service.audit import AuditScan
@@ -33,6 +37,7 @@ from fraud_control.service.reading.evidence import EvidenceReader
 from fraud_control.service.reading.evidence_search import EvidenceSource
 from fraud_control.service.reading.pool import ReadingPool
 from fraud_control.service.reading.proofs import MOST_RECORDS, ProofReader
+from fraud_control.service.reading.quality import NoisyRule, label_quality, noisy_rules
 from fraud_control.service.role_cache import RoleCache
 from fraud_control.service.rules.approved_content import SeedContents, no_seeds
 from fraud_control.service.rules.predictions import OffPrediction, off_predictions
@@ -85,10 +90,13 @@ from fraud_rules.runtime.clock import now_ms, steady_ms
 
 _log = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
+
 __all__ = ["ControlPlane", "Environment", "compose"]
 
 _SNOOZES_TTL_S = 1.0
-_MARKS_TTL_S = 1.0
+_NOISE_TTL_S = 10.0
+_QUALITY_TTL_S = 30.0
 _FIRE_STATS_TTL_S = 5.0
 _TODAY_TTL_S = 2.0
 _OFF_PREDICTIONS_TTL_S = 60.0
@@ -141,7 +149,8 @@ class ControlPlane:
     feed: FeedReader
     hub: Hub
     snoozing: CachedValue[Snoozing]
-    marks: CachedValue[Mapping[int, tuple[int, int]]]
+    noise: CachedValue[Mapping[int, NoisyRule]]
+    quality: CachedValue[LabelQuality]
     fire_stats: CachedValue[list[RuleFireStats]]
     guard: FloodGuard
     evidence: EvidenceReader
@@ -159,6 +168,11 @@ class ControlPlane:
     readers: ReaderWatch
     faults: Callable[[], Mapping[str, str]]
     panel: Panel
+
+    def forget_quality(self) -> None:
+        """Read the quality of rules again, because this process has changed marks or labels."""
+        self.noise.forget()
+        self.quality.forget()
 
 
 def compose(
@@ -285,7 +299,8 @@ def compose(
         feed=feed,
         hub=hub,
         snoozing=snoozing,
-        marks=CachedValue(partial(_mark_counts, store), _MARKS_TTL_S),
+        noise=CachedValue(partial(_read, store, noisy_rules), _NOISE_TTL_S),
+        quality=CachedValue(partial(_read, store, label_quality), _QUALITY_TTL_S),
         fire_stats=CachedValue(lambda: fire_stats(memory.alerts(), memory.retracted(), now_ms()), _FIRE_STATS_TTL_S),
         guard=guard,
         evidence=evidence,
@@ -302,7 +317,7 @@ def compose(
             lambda: today_of(memory.day, database, settings.resolve_hours, now_ms(), complete=feed.day_is_complete),
             _TODAY_TTL_S,
         ),
-        off_predictions=CachedValue(partial(_off_predictions, store), _OFF_PREDICTIONS_TTL_S),
+        off_predictions=CachedValue(partial(_read, store, off_predictions), _OFF_PREDICTIONS_TTL_S),
         health_hours=health_hours,
         drift=drift,
         readers=readers,
@@ -316,14 +331,9 @@ def _snoozing(store: StoreAccess) -> Snoozing:
         return Snoozing(snoozes(work.session, work.now_ms), work.now_ms)
 
 
-def _off_predictions(store: StoreAccess) -> list[OffPrediction]:
+def _read(store: StoreAccess, read: Callable[[Session, int], _T]) -> _T:
     with store.reading() as work:
-        return off_predictions(work.session, work.now_ms)
-
-
-def _mark_counts(store: StoreAccess) -> Mapping[int, tuple[int, int]]:
-    with store.reading() as work:
-        return mark_counts(work.session)
+        return read(work.session, work.now_ms)
 
 
 def _readable_seeds(seeds: SeedContents) -> Mapping[int, Collection[bytes]]:

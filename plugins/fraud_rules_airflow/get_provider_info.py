@@ -15,8 +15,8 @@ def get_provider_info() -> dict[str, Any]:
         "description": "Deploys and supervises the detector of fraud-rules, seeds rules, runs the nightly jobs.",
         "integrations": [{"integration-name": _NAME, "external-doc-url": "", "tags": ["software"]}],
         "operators": _modules(
-            "operators", "archive_checks", "batch", "checkpoint", "detector", "drill", "retention", "rules", "supervise",
-            "supervision", "topics",
+            "operators", "archive_checks", "batch", "checkpoint", "detector", "drill", "retention", "rules",
+            "supervise", "supervision", "topics",
         ),
         "sensors": _modules("sensors", "archive", "detector"),
         "hooks": _modules("hooks", "alarms", "control_plane", "detector", "retention", "rules"),

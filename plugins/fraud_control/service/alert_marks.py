@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from sqlalchemy import String, cast, func, or_, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import canonical, document_of
 from fraud_control.domain.errors import Invalid, NotFound, RequestRefused
-from fraud_control.domain.item import RULE, ItemName
+from fraud_control.domain.item import ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.masking import Masking
 from fraud_control.domain.read_models import Document, Mark, MarkVerdict, Snooze
@@ -23,12 +22,10 @@ from fraud_control.service.ids import storable_id
 from fraud_control.service.items.heads import rule_head
 from fraud_control.service.notifications.snoozed import notify_snooze
 from fraud_control.store.alert_models import MarkRow, SnoozeRow
-from fraud_control.store.models import RevisionRow
 from fraud_rules.errors import Reason
 
 __all__ = [
     "mark",
-    "mark_counts",
     "marks",
     "snooze",
     "snoozes",
@@ -86,29 +83,6 @@ def marks(session: Session, alert_ids: Iterable[str]) -> Mapping[str, Mark]:
         rows = session.scalars(select(MarkRow).where(MarkRow.alert_id.in_(wanted[start : start + 500])))
         found |= {row.alert_id: Mark.model_validate(row) for row in rows}
     return found
-
-
-def mark_counts(session: Session) -> Mapping[int, tuple[int, int]]:
-    """Count by rule id the alerts that are marked as fraud and as not fraud. The marks of a deleted rule do not count
-    for a new rule with its number.
-    """
-    deletions = (
-        select(RevisionRow.item_key, func.max(RevisionRow.log_version).label("version"))
-        .where(RevisionRow.kind == RULE, RevisionRow.state == StateName.DELETE.value)
-        .group_by(RevisionRow.item_key)
-        .subquery()
-    )
-    of_present_rule = or_(deletions.c.version.is_(None), MarkRow.rule_version > deletions.c.version)
-    asked = (
-        select(MarkRow.rule_id, MarkRow.verdict, func.count())
-        .outerjoin(deletions, deletions.c.item_key == cast(MarkRow.rule_id, String))
-        .where(of_present_rule)
-        .group_by(MarkRow.rule_id, MarkRow.verdict)
-    )
-    counts: dict[int, dict[str, int]] = defaultdict(dict)
-    for rule_id, verdict, count in session.execute(asked):
-        counts[rule_id][verdict] = count
-    return {rule_id: (by.get("FRAUD", 0), by.get("NOT_FRAUD", 0)) for rule_id, by in counts.items()}
 
 
 def snooze(work: UnitOfWork, who: Actor, rule_id: int, key: Document | None, until_ms: int, reason: str) -> Snooze:

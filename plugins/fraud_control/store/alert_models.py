@@ -10,8 +10,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 from fraud_control.store.models import USER_CHARS, Base
 
 __all__ = [
-    "FIELD_CHARS", "ID_CHARS", "IN_EFFECT", "RETRACTED", "VALUE_CHARS", "AlertRow", "AlertValueRow", "MarkRow",
-    "SavedSearchRow", "SnoozeRow",
+    "FIELD_CHARS", "ID_CHARS", "IN_EFFECT", "RETRACTED", "VALUE_CHARS", "AlertPaymentRow", "AlertRow", "AlertValueRow",
+    "MarkRow", "SavedSearchRow", "SnoozeRow",
 ]  # fmt: skip
 
 ID_CHARS = 64
@@ -74,6 +74,28 @@ class AlertValueRow(Base):
     )
     in_key: Mapped[bool]
     append_ms: Mapped[int]
+
+
+class AlertPaymentRow(Base):
+    """The payment of an alert. The row stays as long as labels do, so that a late label finds the alerts of past weeks.
+
+    `amount` is that of the alert. `in_effect` is false after a retraction.
+    """
+
+    __tablename__ = "alert_payments"
+    __table_args__ = (
+        Index("ix_alert_payments_transaction", "transaction_id"),
+        Index("ix_alert_payments_time", "append_ms"),
+    )
+
+    alert_id: Mapped[str] = mapped_column(String(ID_CHARS), primary_key=True)
+    transaction_id: Mapped[str] = mapped_column(String(VALUE_CHARS))
+    rule_id: Mapped[int]
+    rule_version: Mapped[int]
+    append_ms: Mapped[int]
+    amount: Mapped[float | None] = mapped_column(Float)
+    shadow: Mapped[bool]
+    in_effect: Mapped[bool]
 
 
 class SavedSearchRow(Base):

@@ -37,7 +37,7 @@ def _apply_record(topic: str, schema: TransactionSchema, work: UnitOfWork, recor
         return
     if len(record.value) > _MAX_BYTES:
         raise ValueError(f"has {len(record.value)} bytes, at most {_MAX_BYTES} are allowed")
-    (found,) = resolve(work.session, [read_label(record.value, schema)])
+    (found,) = resolve(work.session, [read_label(record.value, schema)], record.append_ms)
     if not isinstance(found, tuple):
         raise ValueError(found)  # noqa: TRY004 -- the value is wrong: it is a reason
     save_labels(work.session, dict([found]), LabelOrigin(LabelSource.TOPIC, topic, record.append_ms))

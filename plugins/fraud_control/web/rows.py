@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from fastapi import Response
 
 from fraud_control.composition import ControlPlane
 from fraud_control.domain import read_models
 from fraud_control.domain.item import ItemName
+from fraud_control.service.reading.quality import NoisyRule
 from fraud_control.service.rules.approved_content import ApprovedContents
 from fraud_control.web.answer import answer
 from fraud_control.web.convert import activation_of, pending_activation
@@ -16,19 +18,21 @@ from fraud_control.web.schemas import rules as schemas
 from fraud_rules.engine.admission.cpu_cost import GROUPING_NS
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["activation", "detail", "quality_of", "revisions", "rows"]
+__all__ = ["activation", "detail", "revisions", "rows"]
+
+_QUIET: Final = NoisyRule()
 
 
 def rows(plane: ControlPlane, found: Iterable[read_models.StoredRule]) -> list[schemas.RuleRow]:
     """Convert rules for a list."""
-    marks, at_ms = plane.marks(), now_ms()
-    return [_row(plane, row, marks, at_ms) for row in found]
+    noise, at_ms = plane.noise(), now_ms()
+    return [_row(plane, row, noise, at_ms) for row in found]
 
 
 def detail(plane: ControlPlane, found: read_models.RuleWithForms, status: int = 200) -> Response:
     """Build the response with one rule and its ETag. The status is 202 if the change waits for approval."""
     schema = schemas.RuleDetail(
-        **dict(_row(plane, found.row, plane.marks(), now_ms())),
+        **dict(_row(plane, found.row, plane.noise(), now_ms())),
         yaml=found.yaml,
         text=found.text,
         says=found.says,
@@ -65,22 +69,21 @@ def activation(plane: ControlPlane, log_version: int | None, item: ItemName) -> 
     return pending_activation(log_version, item) if operation is None else activation_of(operation)
 
 
-def quality_of(alerts: int, marks: tuple[int, int]) -> schemas.Quality:
-    """Compute the quality of a rule from its alert marks (fraud, not fraud)."""
-    fraud, not_fraud = marks
-    marked = fraud + not_fraud
-    precision = round(fraud / marked, 4) if marked else None
-    return schemas.Quality(alerts=alerts, fraud=fraud, not_fraud=not_fraud, precision=precision)
-
-
 def _row(
-    plane: ControlPlane, row: read_models.StoredRule, marks: Mapping[int, tuple[int, int]], at_ms: int
+    plane: ControlPlane, row: read_models.StoredRule, noise: Mapping[int, NoisyRule], at_ms: int
 ) -> schemas.RuleRow:
-    hour = plane.memory.hour(row.rule_id, at_ms)
+    hour, noisy = plane.memory.hour(row.rule_id, at_ms), noise.get(row.rule_id, _QUIET)
     return schemas.RuleRow(
         **dict(row),
         activation=activation(plane, row.log_version, ItemName.of_rule(row.rule_id)),
         pending_approval=row.pending,
         alerts_last_hour=hour,
-        quality=quality_of(sum(hour), marks.get(row.rule_id, (0, 0))),
+        quality=schemas.Quality(
+            payments=noisy.payments,
+            fraud=noisy.fraud,
+            not_fraud=noisy.not_fraud,
+            precision=noisy.precision,
+            alerts_per_day=noisy.alerts_per_day,
+            false_alerts_per_day=noisy.false_alerts_per_day,
+        ),
     )

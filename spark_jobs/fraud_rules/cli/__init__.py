@@ -30,6 +30,7 @@ from fraud_rules.cli import (
 from fraud_rules.cli.display.exit_codes import exit_codes
 from fraud_rules.cli.display.usage_errors import CommandGroup
 from fraud_rules.cli.kafka import acls, broker, topics
+from fraud_rules.cli.labels import commands as labels
 from fraud_rules.cli.options import command_group
 from fraud_rules.cli.proofs import commands as proofs
 from fraud_rules.cli.proofs.erasure import erase
@@ -61,6 +62,7 @@ _groups = {
     "maps": maps.app,
     "approvals": approvals.app,
     "alerts": alerts.app,
+    "labels": labels.app,
     "tokens": tokens.app,
     "detector": detector,
     "archive": archive.app,

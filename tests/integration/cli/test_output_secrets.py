@@ -111,6 +111,7 @@ UNCONNECTED = {
         "approvals reject",
         "alerts mark",
         "alerts export",
+        "labels load",
         "tokens create",
         "tokens list",
         "tokens revoke",

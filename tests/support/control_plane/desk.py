@@ -47,6 +47,7 @@ from fraud_control.service.items.approvals import decide
 from fraud_control.service.labels.service import LabelService
 from fraud_control.service.notifications.subscriptions import SubscriptionService
 from fraud_control.service.reading.approval_figures import approval_figures
+from fraud_control.service.reading.quality import noisy_rules
 from fraud_control.service.rules import imports, transitions
 from fraud_control.service.rules import queries as rule_queries
 from fraud_control.service.rules.approved_content import approved_contents
@@ -271,9 +272,11 @@ class Desk:
         with self.store.reading() as work:
             return alert_marks.marks(work.session, alert_ids)
 
-    def mark_counts(self) -> Mapping[int, tuple[int, int]]:
+    def labelled(self) -> Mapping[int, tuple[int, int]]:
+        """The labelled frauds and other payments by rule."""
         with self.store.reading() as work:
-            return alert_marks.mark_counts(work.session)
+            found = noisy_rules(work.session, work.now_ms)
+        return {rule_id: (each.fraud, each.not_fraud) for rule_id, each in found.items() if each.precision is not None}
 
     def snoozes(self) -> tuple[Snooze, ...]:
         with self.store.reading() as work:

@@ -50,8 +50,8 @@ def test_shadow_alerts_count_since_the_rule_has_its_document(scene: Scene) -> No
     assert (shadow.alerts, shadow.fraud, shadow.not_fraud) == (4, 2, 1)
     assert shadow.by_requester == 2, "ann requests the approval, abe marked the third alert"
     with scene.database.reading() as session:
-        pruned = shadow_figures(session, document, "ann", since_ms + 3 * DAY_MS, 1, text_ids=False)
-        other = shadow_figures(session, {**document, "limit": 31}, "ann", scene.clock.now_ms, 30, text_ids=False)
+        pruned = shadow_figures(session, document, "ann", since_ms + 3 * DAY_MS, 1)
+        other = shadow_figures(session, {**document, "limit": 31}, "ann", scene.clock.now_ms, 30)
     assert pruned is not None and (pruned.since_ms, pruned.alerts) == (since_ms + 2 * DAY_MS, 0), "the alert index"
     assert other is None, "another document has no shadow alerts"
     with pytest.raises(NotFound):

@@ -19,7 +19,16 @@ from fraud_control.feed.events import FeedAlert, FeedCorrection, stored_alert
 from fraud_control.feed.place import FeedSource
 from fraud_control.service.cases.endings import expire_cases, update_corrected_cases
 from fraud_control.service.cases.intake import assign_cases
-from fraud_control.store.alert_models import FIELD_CHARS, ID_CHARS, VALUE_CHARS, AlertRow, AlertValueRow
+from fraud_control.service.labels.payments import add_payments, prune_payments
+from fraud_control.store.alert_models import (
+    FIELD_CHARS,
+    ID_CHARS,
+    RETRACTED,
+    VALUE_CHARS,
+    AlertPaymentRow,
+    AlertRow,
+    AlertValueRow,
+)
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.model.decision import SEVERITY_WEIGHTS
 from fraud_rules.model.schema import FieldType, TransactionSchema
@@ -91,6 +100,7 @@ class AlertIndex:
         if rows:
             cases = assign_cases(session, added, ranks, self._fields)
             session.execute(insert(AlertRow), [row | {"case_id": case} for row, case in zip(rows, cases, strict=True)])
+            add_payments(session, [_payment(alert, row) for alert, row in zip(added, rows, strict=True)])
         if values:
             session.execute(insert(AlertValueRow), values)
         return added
@@ -105,13 +115,18 @@ class AlertIndex:
                 .where(AlertRow.alert_id == each.alert_id)
                 .values(correction=each.kind[:16], corrected_ms=each.time_ms)
             )
+            session.execute(
+                update(AlertPaymentRow)
+                .where(AlertPaymentRow.alert_id == each.alert_id)
+                .values(in_effect=each.kind != RETRACTED)
+            )
         ids = [each.alert_id for each in corrections]
         for start in range(0, len(ids), _AT_ONCE):
             update_corrected_cases(session, ids[start : start + _AT_ONCE], now_ms)
 
     def prune(self, session: Session, before_ms: int, now_ms: int) -> int:
-        """Delete alerts that are older than `before_ms`, and close untouched cases, up to a limit of each; return the
-        number of both.
+        """Delete alerts that are older than `before_ms` and payments that no label needs, and close untouched cases, up
+        to a limit of each; return their number.
         """
         old = session.scalars(
             select(AlertRow.alert_id)
@@ -123,7 +138,8 @@ class AlertIndex:
             ids = old[start : start + _AT_ONCE]
             for table in (AlertValueRow, AlertRow):
                 session.execute(delete(table).where(table.alert_id.in_(ids)))
-        return len(old) + expire_cases(session, before_ms, now_ms)
+        payments = prune_payments(session, now_ms, _PRUNED_AT_ONCE)
+        return len(old) + payments + expire_cases(session, before_ms, now_ms)
 
     def _row(self, alert: FeedAlert, document: _Document, rank: int) -> dict[str, object]:
         return {
@@ -154,6 +170,16 @@ class AlertIndex:
             }
             for field, (name, value) in found.items()
         ]
+
+
+def _payment(alert: FeedAlert, row: dict[str, object]) -> dict[str, object]:
+    facts = alert.facts
+    return {
+        **{name: row[name] for name in ("alert_id", "rule_id", "append_ms", "amount", "shadow")},
+        "transaction_id": str(facts.triggering_event.transaction_id).replace("\0", "")[:VALUE_CHARS],
+        "rule_version": facts.rule_version,
+        "in_effect": True,
+    }
 
 
 def indexed_alert(row: AlertRow) -> IndexedAlert:

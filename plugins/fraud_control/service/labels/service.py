@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
-from sqlalchemy import func, select
+from sqlalchemy import case, func, select
 
 from fraud_control.domain.errors import Invalid
 from fraud_control.domain.label_models import LabelCounts, LabelUpload
@@ -19,12 +19,22 @@ from fraud_control.service.labels.saving import LabelOrigin, resolve, save_label
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.alert_models import MarkRow
 from fraud_control.store.label_models import LabelRow
-from fraud_rules.batch.whatif.labels import FRAUD, NOT_FRAUD, LabelLines, LabelSource, read_label_lines
+from fraud_rules.batch.whatif.labels import (
+    FRAUD,
+    NOT_FRAUD,
+    VERDICTS,
+    LabelLine,
+    LabelLines,
+    LabelSource,
+    read_label_lines,
+)
 from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["LabelService"]
 
+_VERDICTS: Final = tuple(VERDICTS.values())
+_MOST_ORIGINS: Final = 50
 _NAME: Final = re.compile(r"[^\x00-\x1f\x7f/\\]{1,200}")
 
 
@@ -36,41 +46,47 @@ class LabelService:
         self._schema = schema
 
     def upload(self, actor: Actor, name: str, form: Literal["csv", "jsonl"], content: str) -> LabelUpload:
-        """Save the labels of a file of a user. All labels of the file have the time of the upload; the last one of a
-        transaction counts. Raises RequestRefused, Invalid.
+        """Save the labels of a file of a user. A label without a time has that of the upload; of several labels of a
+        transaction, the newest counts. Raises RequestRefused, Invalid.
         """
         require(actor, Permission.MARK)
         encoded = self._checked(name, content)
         read = self._read(form, encoded)
         with self._store.change(actor) as work:
             skipped = Counter(read.skipped)
-            labels: dict[str, int] = {}
-            for found in resolve(work.session, read.lines):
+            labels: dict[str, LabelLine] = {}
+            for found in resolve(work.session, read.lines, work.now_ms):
                 if isinstance(found, str):
                     skipped[found] += 1
                 else:
                     labels[found[0]] = found[1]
             save_labels(work.session, labels, LabelOrigin(LabelSource.FILE, actor.user, work.now_ms))
-            counts = Counter(labels.values())
+            counts = Counter(line.label for line in labels.values())
             result = LabelUpload(fraud=counts[FRAUD], not_fraud=counts[NOT_FRAUD], skipped=dict(skipped))
             facts = result.model_dump(by_alias=True) | {"sha256": hashlib.sha256(encoded).hexdigest()}
             work.append_audit(AuditRecord(actor.user, "labels.upload", f"file {name}", None, facts))
         return result
 
     def counts(self) -> list[LabelCounts]:
-        """Count the labels of each source."""
+        """Count the labels of each source, and of each source that labels of files and of the topic name."""
+        fraud, not_fraud = (func.sum(case((LabelRow.verdict == each, 1), else_=0)) for each in _VERDICTS)
+        origins = (
+            select(LabelRow.source, LabelRow.origin, fraud, not_fraud, func.max(LabelRow.at_ms))
+            .group_by(LabelRow.source, LabelRow.origin)
+            .order_by(func.count().desc(), LabelRow.origin)
+            .limit(_MOST_ORIGINS)
+        )
+        marked, unmarked = (func.sum(case((MarkRow.verdict == each, 1), else_=0)) for each in _VERDICTS)
         with self._store.database.reading() as session:
-            marks = session.execute(
-                select(MarkRow.verdict, func.count(), func.max(MarkRow.at_ms)).group_by(MarkRow.verdict)
-            )
-            found = {(LabelSource.MARK.value, verdict): (count, at_ms) for verdict, count, at_ms in marks}
-            rows = session.execute(
-                select(LabelRow.source, LabelRow.verdict, func.count(), func.max(LabelRow.at_ms)).group_by(
-                    LabelRow.source, LabelRow.verdict
-                )
-            )
-            found |= {(source, verdict): (count, at_ms) for source, verdict, count, at_ms in rows}
-        return [_counts_of(source, found) for source in LabelSource]
+            marks = session.execute(select(marked, unmarked, func.max(MarkRow.at_ms))).one()
+            rows = [(LabelSource.MARK, "", *marks), *session.execute(origins)]
+        found = [
+            LabelCounts(source=source, origin=origin, fraud=of_fraud or 0, not_fraud=others or 0, newest_ms=newest_ms)
+            for source, origin, of_fraud, others, newest_ms in rows
+        ]
+        missing = set(LabelSource) - {each.source for each in found}
+        found += [LabelCounts(source=each, origin="", fraud=0, not_fraud=0, newest_ms=None) for each in missing]
+        return sorted(found, key=lambda each: tuple(LabelSource).index(LabelSource(each.source)))
 
     def _checked(self, name: str, content: str) -> bytes:
         """The bytes of the file. Raises Invalid."""
@@ -90,9 +106,3 @@ class LabelService:
             except InputInvalid as error:
                 said = str(error).replace(f"{path} ", "")
                 raise Invalid([Reason("content", said)]) from error
-
-
-def _counts_of(source: LabelSource, found: dict[tuple[str, str], tuple[int, int]]) -> LabelCounts:
-    fraud, not_fraud = (found.get((source.value, verdict), (0, None)) for verdict in ("FRAUD", "NOT_FRAUD"))
-    times = [each for _, each in (fraud, not_fraud) if each is not None]
-    return LabelCounts(source=source.value, fraud=fraud[0], not_fraud=not_fraud[0], newest_ms=max(times, default=None))

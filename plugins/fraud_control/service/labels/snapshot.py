@@ -65,7 +65,7 @@ class LabelFile:
 
 def _state(session: Session) -> _State:
     """A value that changes with each change of a label."""
-    labels = session.execute(select(func.count(), func.max(LabelRow.at_ms))).one()
+    labels = session.execute(select(func.count(), func.max(LabelRow.saved_ms))).one()
     frauds = func.sum(func.length(MarkRow.verdict))
     marks = session.execute(select(func.count(), func.max(MarkRow.at_ms), frauds)).one()
     return (*labels, *marks)

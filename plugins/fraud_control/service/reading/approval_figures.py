@@ -18,7 +18,7 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import PresentFigures, ShadowFigures
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import storable_id
-from fraud_control.service.reading.verdicts import has_text_ids, reviewed_alerts
+from fraud_control.service.reading.verdicts import reviewed_alerts
 from fraud_control.store.alert_models import IN_EFFECT, AlertRow
 from fraud_control.store.models import ApprovalRow, ItemHead, RevisionRow
 from fraud_rules.batch.archive.place import ArchivePath
@@ -63,8 +63,8 @@ def approval_figures(
     request = session.get(ApprovalRow, storable_id(approval_id))
     if request is None or request.rule_id is None:
         raise NotFound(f"approval {approval_id} of a rule does not exist")
-    document, text_ids = requested_rule(request), has_text_ids(work.reader.schema)
-    shadow = shadow_figures(session, document, request.requested_by, work.now_ms, days, text_ids=text_ids)
+    document = requested_rule(request)
+    shadow = shadow_figures(session, document, request.requested_by, work.now_ms, days)
     return document, shadow, present_figures(session, request.rule_id, work.now_ms, days)
 
 
@@ -83,12 +83,12 @@ def rule_to_evaluate(session: Session, rule_id: int) -> dict[str, Any] | None:
 
 
 def shadow_figures(
-    session: Session, document: Mapping[str, Any], requester: str, now_ms: int, alert_days: int, *, text_ids: bool
+    session: Session, document: Mapping[str, Any], requester: str, now_ms: int, alert_days: int
 ) -> ShadowFigures | None:
     """Count the shadow alerts of a rule since it became a shadow rule with this document, and their marks: all, and
     those by the requester. None if it is no shadow rule.
 
-    The alert index has the alerts of the last `alert_days` days. `text_ids`: transaction ids are texts.
+    The alert index has the alerts of the last `alert_days` days.
     """
     rule_id = document["ruleId"]
     since_ms = unchanged_since_ms(session, rule_id, StateName.SHADOW, fires_of(document))
@@ -97,7 +97,7 @@ def shadow_figures(
     since_ms = max(since_ms, now_ms - alert_days * _DAY_MS)
     wanted = AlertRow.rule_id == rule_id, AlertRow.shadow.is_(True), AlertRow.append_ms >= since_ms
     alerts = session.scalar(select(func.count()).select_from(AlertRow).where(*wanted)) or 0
-    (fraud, own_fraud), (not_fraud, own_not_fraud) = reviewed_alerts(session, wanted, requester, text_ids=text_ids)
+    (fraud, own_fraud), (not_fraud, own_not_fraud) = reviewed_alerts(session, wanted, requester)
     return ShadowFigures(
         since_ms=since_ms,
         until_ms=now_ms,

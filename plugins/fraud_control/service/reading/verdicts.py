@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVarTuple
+from typing import Final, TypeVarTuple
 
 from sqlalchemy import ColumnElement, Select, case, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from fraud_control.store.alert_models import AlertRow, AlertValueRow, MarkRow
+from fraud_control.store.alert_models import AlertPaymentRow, AlertRow, MarkRow
 from fraud_control.store.label_models import LabelRow
-from fraud_rules.model.schema import ID_FIELD, FieldType, TransactionSchema
 
-__all__ = ["has_text_ids", "reviewed_alerts", "verdict_of_alert", "with_verdicts"]
+__all__ = ["payments_with_verdicts", "reviewed_alerts", "verdict_of_alert", "with_verdicts"]
 
 _Columns = TypeVarTuple("_Columns")
 
-
-def has_text_ids(schema: TransactionSchema) -> bool:
-    """Whether transaction ids are texts. The alert index has these in lower case."""
-    ids = schema.field(ID_FIELD)
-    return ids is not None and ids.type is FieldType.STRING
+_SAME_ALERT: Final = AlertPaymentRow.alert_id == AlertRow.alert_id
 
 
 def verdict_of_alert() -> ColumnElement[str | None]:
@@ -28,25 +23,30 @@ def verdict_of_alert() -> ColumnElement[str | None]:
     return _newer(LabelRow.verdict, MarkRow.verdict)
 
 
-def with_verdicts(query: Select[*_Columns], *, text_ids: bool) -> Select[*_Columns]:
-    """Read a query from the alerts, with their marks, their transactions and the labels of these."""
-    labelled = func.lower(LabelRow.transaction_id) if text_ids else LabelRow.transaction_id
-    return (
-        query.select_from(AlertRow)
-        .outerjoin(MarkRow, MarkRow.alert_id == AlertRow.alert_id)
-        .outerjoin(AlertValueRow, (AlertValueRow.alert_id == AlertRow.alert_id) & (AlertValueRow.field == ID_FIELD))
-        .outerjoin(LabelRow, labelled == AlertValueRow.value)
+def with_verdicts(query: Select[*_Columns]) -> Select[*_Columns]:
+    """Read a query from the alerts, with their payments, their marks, and the labels of the payments."""
+    return _labelled(query.select_from(AlertRow).outerjoin(AlertPaymentRow, _SAME_ALERT))
+
+
+def payments_with_verdicts(query: Select[*_Columns]) -> Select[*_Columns]:
+    """Read a query from the payments of alerts, also of past weeks, with the marks and labels of these."""
+    return _labelled(query.select_from(AlertPaymentRow))
+
+
+def _labelled(query: Select[*_Columns]) -> Select[*_Columns]:
+    return query.outerjoin(MarkRow, MarkRow.alert_id == AlertPaymentRow.alert_id).outerjoin(
+        LabelRow, LabelRow.transaction_id == AlertPaymentRow.transaction_id
     )
 
 
 def reviewed_alerts(
-    session: Session, chosen: Sequence[ColumnElement[bool]], user: str, *, text_ids: bool
+    session: Session, chosen: Sequence[ColumnElement[bool]], user: str
 ) -> tuple[tuple[int, int], tuple[int, int]]:
     """Count the alerts of a condition that are fraud, and those that are not, each with the part that this user has
     reviewed."""
     verdict, is_own = verdict_of_alert(), _newer(LabelRow.author, MarkRow.who) == user
     columns = select(verdict, func.count(), func.sum(case((is_own, 1), else_=0)))
-    reviewed = with_verdicts(columns, text_ids=text_ids).where(*chosen).group_by(verdict)
+    reviewed = with_verdicts(columns).where(*chosen).group_by(verdict)
     verdicts = {found: (int(count), int(own)) for found, count, own in session.execute(reviewed)}
     return verdicts.get("FRAUD", (0, 0)), verdicts.get("NOT_FRAUD", (0, 0))
 

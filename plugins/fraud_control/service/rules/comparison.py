@@ -12,7 +12,7 @@ from fraud_control.domain.read_models import ComparedPayments, RuleComparison
 from fraud_control.service.items.heads import rule_head
 from fraud_control.service.reading.approval_figures import unchanged_since_ms
 from fraud_control.service.reading.verdicts import verdict_of_alert, with_verdicts
-from fraud_control.store.alert_models import IN_EFFECT, AlertRow, AlertValueRow
+from fraud_control.store.alert_models import IN_EFFECT, AlertPaymentRow, AlertRow
 from fraud_rules.model.day import DAY_MS
 
 __all__ = ["compare"]
@@ -21,13 +21,11 @@ _ALERTING: Final = (StateName.ACTIVE, StateName.SHADOW)
 _VERDICTS: Final = ("FRAUD", "NOT_FRAUD")
 
 
-def compare(
-    session: Session, rule_id: int, other_id: int, now_ms: int, alert_days: int, *, text_ids: bool
-) -> RuleComparison | None:
+def compare(session: Session, rule_id: int, other_id: int, now_ms: int, alert_days: int) -> RuleComparison | None:
     """Count the payments for which both rules alert, or only one of them, since both have their present content and
     state. None if the detector does not evaluate one of them so that it alerts.
 
-    The alert index has the alerts of the last `alert_days` days. `text_ids`: transaction ids are texts.
+    The alert index has the alerts of the last `alert_days` days.
 
     Raises NotFound.
     """
@@ -45,11 +43,10 @@ def compare(
                 func.max(_one_if(AlertRow.rule_id == other_id)).label("others"),
                 fraud.label("fraud"),
                 not_fraud.label("not_fraud"),
-            ),
-            text_ids=text_ids,
+            )
         )
         .where(AlertRow.rule_id.in_((rule_id, other_id)), AlertRow.append_ms >= since_ms, IN_EFFECT)
-        .group_by(AlertValueRow.value)
+        .group_by(AlertPaymentRow.transaction_id)
         .subquery()
     )
     rows = select(

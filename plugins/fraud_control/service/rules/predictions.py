@@ -100,10 +100,10 @@ def save_prediction(session: Session, approval_id: int, prediction: Prediction) 
         row.prediction = msgspec.json.encode(prediction).decode()
 
 
-def outcome_of(session: Session, rule_id: int, now_ms: int, *, text_ids: bool) -> RuleOutcome | None:
+def outcome_of(session: Session, rule_id: int, now_ms: int) -> RuleOutcome | None:
     """What a rule was predicted to do, and what it did since its approval; None without a prediction.
 
-    `text_ids`: transaction ids are texts. Raises NotFound.
+    Raises NotFound.
     """
     approval = _approval_in_force(session, rule_head(session, rule_id), now_ms)
     if approval is None or approval.prediction is None:
@@ -119,8 +119,8 @@ def outcome_of(session: Session, rule_id: int, now_ms: int, *, text_ids: bool) -
         high=prediction.high,
         predicted_days=len(prediction.counts),
         days=list(_days(session, rule_id, live_ms, now_ms, prediction)),
-        before=_span(session, rule_id, live_ms - length_ms, live_ms, text_ids=text_ids),
-        after=_span(session, rule_id, live_ms, max(now_ms, live_ms + 1), text_ids=text_ids),
+        before=_span(session, rule_id, live_ms - length_ms, live_ms),
+        after=_span(session, rule_id, live_ms, max(now_ms, live_ms + 1)),
     )
 
 
@@ -191,13 +191,13 @@ def _counts(session: Session, rule_id: int, since_ms: int, until_ms: int) -> Map
     return {int(number): (int(a), int(b)) for number, a, b in session.execute(query.group_by(day))}
 
 
-def _span(session: Session, rule_id: int, since_ms: int, until_ms: int, *, text_ids: bool) -> OutcomeSpan:
+def _span(session: Session, rule_id: int, since_ms: int, until_ms: int) -> OutcomeSpan:
     """The live alerts of a rule in a time: their number, amount and verdicts, and the keys with more than one."""
     chosen = (*live_alerts(rule_id, since_ms), AlertRow.append_ms < until_ms)
     alerts, amount = session.execute(select(func.count(), func.sum(AlertRow.amount)).where(*chosen)).one()
     of_key = select(func.count().label("alerts")).where(*chosen).group_by(AlertRow.key).subquery()
     repeated = session.scalar(select(func.count()).select_from(of_key).where(of_key.c.alerts > 1))
-    (fraud, _), (not_fraud, _) = reviewed_alerts(session, chosen, "", text_ids=text_ids)
+    (fraud, _), (not_fraud, _) = reviewed_alerts(session, chosen, "")
     return OutcomeSpan(
         since_ms=since_ms,
         until_ms=until_ms,

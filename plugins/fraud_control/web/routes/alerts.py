@@ -22,7 +22,6 @@ from fraud_control.feed.hub import Seat
 from fraud_control.feed.place import FeedPlace
 from fraud_control.service import alert_marks
 from fraud_control.service.alerts.listing import AlertFilter
-from fraud_control.web import rows
 from fraud_control.web.alert_query import AlertQuery, position_of
 from fraud_control.web.answer import NOT_KEPT, answer, json_answer, nothing
 from fraud_control.web.auth import CurrentActor, CurrentUser
@@ -191,7 +190,7 @@ def mark_alert(
     facts = _alert(plane, alert_id, position).facts
     with plane.store.change(who) as work:
         mark = alert_marks.mark(work, who, facts.alert_id, facts.rule_id, facts.rule_version, body.verdict)
-    plane.marks.forget()
+    plane.forget_quality()
     return answer(mark)
 
 
@@ -200,7 +199,7 @@ def unmark_alert(plane: CurrentPlane, who: CurrentActor, alert_id: AlertId) -> R
     """Remove the mark of an alert."""
     with plane.store.change(who) as work:
         alert_marks.unmark(work, who, alert_id.lower())
-    plane.marks.forget()
+    plane.forget_quality()
     return nothing()
 
 
@@ -232,13 +231,12 @@ def end_snooze(plane: CurrentPlane, who: CurrentActor, snooze_id: Annotated[int,
 
 @routes.get("/quality", response_model=schemas.QualityTable, openapi_extra=least("viewer"))
 def quality(plane: CurrentPlane) -> Response:
-    """Read the quality of each rule, over the alerts in memory."""
-    marks, flooding = plane.marks(), plane.guard.flooding
-    items = [
-        _quality(each, marks.get(each.rule_id, (0, 0)), flooding=each.rule_id in flooding)
-        for each in plane.fire_stats()
-    ]
-    return answer(schemas.QualityTable(items=items))
+    """Read how often rules fire, over the alerts in memory, and their quality by labels: of each rule, and of the rules
+    that alert for the same payments, over 90 days.
+    """
+    flooding = plane.guard.flooding
+    items = [_quality(each, flooding=each.rule_id in flooding) for each in plane.fire_stats()]
+    return answer(schemas.QualityTable(items=items, labels=plane.quality()))
 
 
 async def _await_caught_up(feed: FeedReader) -> None:
@@ -258,16 +256,12 @@ def _alert(plane: ControlPlane, alert_id: str, position: str | None) -> FeedAler
     return found
 
 
-def _quality(fired: RuleFireStats, marks: tuple[int, int], *, flooding: bool) -> schemas.QualityRow:
-    marked = rows.quality_of(fired.alerts, marks)
+def _quality(fired: RuleFireStats, *, flooding: bool) -> schemas.QualityRow:
     return schemas.QualityRow(
         rule_id=fired.rule_id,
         alerts=fired.alerts,
         per_hour=fired.per_hour,
         since=fired.since_ms,
-        fraud=marked.fraud,
-        not_fraud=marked.not_fraud,
-        precision=marked.precision,
         overlap=[schemas.Overlap(rule_id=other, share=share) for other, share in fired.overlap],
         flooding=flooding,
     )

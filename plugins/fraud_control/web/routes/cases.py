@@ -115,7 +115,7 @@ def close_matching_cases(
     """Close all cases of a filter that are not closed, at most 10,000, with one row in the audit log."""
     with plane.store.change(actor, body.comment) as work:
         done = bulk.close_matching(work, actor, query.search(), body.outcome, marks=body.marks, comment=body.comment)
-    plane.marks.forget()
+    plane.forget_quality()
     return answer(done)
 
 
@@ -135,7 +135,7 @@ def mark_matching_alerts(
     matching = _matching_alerts(plane, search)  # before the change: it can examine the whole index
     with plane.store.change(actor, body.comment) as work:
         done = bulk.mark_matching(work, actor, search, matching, body.verdict, body.comment)
-    plane.marks.forget()
+    plane.forget_quality()
     return answer(done)
 
 
@@ -144,7 +144,7 @@ def undo_bulk_change(plane: CurrentPlane, actor: CurrentActor, row: Annotated[in
     """Undo a bulk change, named by its row in the audit log. Cases and marks that users changed since stay."""
     with plane.store.change(actor) as work:
         done = bulk.undo(work, actor, row)
-    plane.marks.forget()
+    plane.forget_quality()
     return answer(done)
 
 
@@ -219,7 +219,7 @@ def mark_case(plane: CurrentPlane, actor: CurrentActor, case_id: CaseId, body: s
     """Mark the unreviewed alerts of a case up to the position `through`, at most 1,000 of them."""
     with plane.store.change(actor) as work:
         marked = marks.mark_case(work, actor, case_id, body.verdict, position_of(body.through))
-    plane.marks.forget()
+    plane.forget_quality()
     return answer(marked)
 
 
@@ -228,7 +228,7 @@ def mark_alerts(plane: CurrentPlane, actor: CurrentActor, body: schemas.MarkAler
     """Mark several alerts of the alert index, also those that have another mark."""
     with plane.store.change(actor) as work:
         marked = marks.mark_alerts(work, actor, body.alert_ids, body.verdict)
-    plane.marks.forget()
+    plane.forget_quality()
     return answer(marked)
 
 

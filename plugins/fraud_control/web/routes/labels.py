@@ -28,4 +28,6 @@ def count_labels(plane: CurrentPlane) -> Response:
 @routes.post("/labels", response_model=LabelUpload, openapi_extra=least("analyst", LaneName.FILES))
 def upload_labels(plane: CurrentPlane, actor: CurrentActor, body: schemas.LabelUploadRequest) -> Response:
     """Save the labels of a file. A later label of a transaction replaces an earlier one."""
-    return answer(plane.labels.upload(actor, body.name, body.format, body.content))
+    uploaded = plane.labels.upload(actor, body.name, body.format, body.content)
+    plane.forget_quality()
+    return answer(uploaded)

@@ -11,7 +11,6 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleInput
 from fraud_control.service.items.approvals import decide
 from fraud_control.service.reading.approval_figures import approval_figures
-from fraud_control.service.reading.verdicts import has_text_ids
 from fraud_control.service.rules import imports, queries, transitions
 from fraud_control.service.rules.approved_content import approved_contents
 from fraud_control.service.rules.comparison import compare
@@ -120,7 +119,7 @@ def edit_rule(
 def get_outcome(plane: CurrentPlane, rule_id: Id) -> Response:
     """Compare what the approved rule was predicted to do with what it did. Null without a prediction."""
     with plane.store.reading() as work:
-        found = outcome_of(work.session, rule_id, work.now_ms, text_ids=has_text_ids(plane.schema))
+        found = outcome_of(work.session, rule_id, work.now_ms)
     return answer(
         schemas.OutcomeShown(outcome=found, report=None if found is None else report_path("whatif", found.report))
     )
@@ -133,9 +132,9 @@ def compare_rules(
     plane: CurrentPlane, rule_id: Id, other: Annotated[int, Query(alias="with", ge=1, le=MAX_ID)]
 ) -> Response:
     """Compare the alerts of two rules by payment. Null unless both alert, live or as a shadow."""
-    days, text_ids = plane.settings.bounds.alert_days, has_text_ids(plane.schema)
+    days = plane.settings.bounds.alert_days
     with plane.store.reading() as work:
-        found = compare(work.session, rule_id, other, work.now_ms, days, text_ids=text_ids)
+        found = compare(work.session, rule_id, other, work.now_ms, days)
     return answer(schemas.ComparisonShown(comparison=found))
 
 

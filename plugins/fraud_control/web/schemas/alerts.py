@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from fraud_control.domain.alert_search import SavedSearch
+from fraud_control.domain.label_models import LabelQuality
 from fraud_control.domain.read_models import EpochMs, Mark, MarkVerdict, Snooze
 from fraud_control.web.schemas.base import Comment, Document, Request, ResponseModel, RuleId
 
@@ -172,20 +173,18 @@ class Overlap(ResponseModel):
 
 
 class QualityRow(ResponseModel):
-    """The quality of a rule, over the alerts in memory."""
+    """The fires of a rule, over the alerts in memory."""
 
     rule_id: int
     alerts: int
     per_hour: float = Field(description="The rate; for a rule whose first alert is under an hour old, its alerts.")
     since: EpochMs = Field(description="The time of the first alert.")
-    fraud: int
-    not_fraud: int
-    precision: float | None
     overlap: list[Overlap]
     flooding: bool
 
 
 class QualityTable(ResponseModel):
-    """The quality of all rules with alerts, by rule."""
+    """The fires of the rules with alerts in memory, and the quality of the rules by labels."""
 
     items: list[QualityRow]
+    labels: LabelQuality

@@ -148,12 +148,14 @@ class OutcomeShown(ResponseModel):
 
 
 class Quality(ResponseModel):
-    """The alert marks of a rule. `precision` is the share of marked alerts that were fraud."""
+    """The payments of a rule, those with a label, and the noise of its live alerts. See `RuleQuality`."""
 
-    alerts: int
+    payments: int
     fraud: int
     not_fraud: int
     precision: float | None
+    alerts_per_day: float
+    false_alerts_per_day: float
 
 
 class RuleRow(StoredRule):

@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.codec.history.files import history_records
-from fraud_rules.codec.scalar import INT64_MAX, INT64_MIN, is_integer
+from fraud_rules.codec.scalar import INT64_MAX, INT64_MIN, TIMESTAMP_MAX_MS, is_integer, parse_timestamp
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.schema import ID_FIELD, Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column
+from fraud_rules.runtime.safe_text import is_unprintable
 
 __all__ = [
-    "CLASSES", "FRAUD", "NOT_FRAUD", "UNLABELLED", "VERDICTS", "LabelLine", "LabelLines", "LabelSource", "Labels",
-    "read_label", "read_label_lines",
+    "CLASSES", "FRAUD", "NOT_FRAUD", "ORIGIN_CHARS", "UNLABELLED", "VERDICTS", "LabelLine", "LabelLines", "LabelSource",
+    "Labels", "read_label", "read_label_lines",
 ]  # fmt: skip
 
 UNLABELLED: Final = 0
@@ -45,6 +46,10 @@ Ints = NDArray[np.int64]
 Classes = NDArray[np.int8]
 TransactionId = int | str
 
+ORIGIN_CHARS: Final = 64
+
+_TRANSACTION: Final = "transaction"
+_TIME: Final = "time"
 _ALERT: Final = "alertId"
 _SOURCE: Final = "source"
 _SOURCES: Final = tuple(LabelSource)
@@ -54,21 +59,31 @@ _CLASS_OF: Final = {
     **dict.fromkeys(("not_fraud", "false", "0", "0.0"), NOT_FRAUD),
 }
 _LONGEST: Final = 1_000
+_DIGITS: Final = 21
+"""The length from which on the text of a number is none of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelLine:
-    """A label of a transaction, or of the transaction of an alert. One of the two ids is None."""
+    """A label of a transaction, or of the transaction of an alert. One of the two ids is None.
+
+    `at_ms` is its time, None if the line has none. `origin` is the source that the line names, such as `chargeback`.
+    """
 
     transaction_id: TransactionId | None
     alert_id: str | None
     label: int
     source: LabelSource = LabelSource.FILE
+    at_ms: int | None = None
+    origin: str = ""
 
 
 @dataclass(slots=True)
 class LabelLines:
-    """The labels of a source in their order, and the number of skipped lines by reason."""
+    """The labels of a source, and the number of skipped lines by reason.
+
+    The labels are in the order of their times, and of the file within one time. Those without a time come last.
+    """
 
     lines: list[LabelLine] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
@@ -82,12 +97,13 @@ class LabelLines:
 def read_label_lines(path: Path, schema: TransactionSchema) -> LabelLines:
     """Read a file of labels: CSV with a header, JSON Lines or Parquet.
 
-    A line has `transactionId` (or one of its aliases) or `alertId`, and `label` or `verdict`: FRAUD or NOT_FRAUD, true
-    or false, 1 or 0. `source` may name the source of the label. Other lines are skipped and counted. Raises
-    InputInvalid for an unreadable file, and for one without any label.
+    A line has `transactionId` (or `transaction`, or another alias) or `alertId`, and `label` or `verdict`: FRAUD or
+    NOT_FRAUD, true or false, 1 or 0. It may have the `time` of the label (epoch ms, ISO-8601 or a date, by default in
+    UTC) and its `source`. Other lines are skipped and counted. Raises InputInvalid for an unreadable file, and for one
+    without any label.
     """
     ids = _id_field(schema)
-    texts = [Field(name, FieldType.STRING, nullable=True) for name in (_ALERT, *_LABELS, _SOURCE)]
+    texts = [Field(name, FieldType.STRING, nullable=True) for name in (_ALERT, *_LABELS, _TIME, _SOURCE)]
     found = LabelLines()
     for record in history_records(path, TransactionSchema((ids, *texts))):
         line = _line(record.value, ids)
@@ -98,6 +114,7 @@ def read_label_lines(path: Path, schema: TransactionSchema) -> LabelLines:
     if not found.lines:
         reasons = ", ".join(f"{reason} ({count})" for reason, count in found.skipped.most_common(3)) or "it is empty"
         raise InputInvalid(f"{path} has no label: {reasons}")
+    found.lines.sort(key=lambda line: TIMESTAMP_MAX_MS if line.at_ms is None else line.at_ms)
     return found
 
 
@@ -112,7 +129,8 @@ def read_label(record: bytes, schema: TransactionSchema) -> LabelLine:
 def _id_field(schema: TransactionSchema) -> Field:
     declared = schema.field(ID_FIELD)
     assert declared is not None, "every schema has the field"
-    return Field(declared.name, declared.type, nullable=True, aliases=declared.aliases)
+    other = () if schema.field(_TRANSACTION) or _TRANSACTION in declared.member_names else (_TRANSACTION,)
+    return Field(declared.name, declared.type, nullable=True, aliases=(*declared.aliases, *other))
 
 
 def _line(record: bytes, ids: Field) -> LabelLine | str:
@@ -127,28 +145,46 @@ def _line(record: bytes, ids: Field) -> LabelLine | str:
     label = _CLASS_OF.get(str(given).strip().lower()) if isinstance(given, str | bool | int | float) else None
     if label is None:
         return "unknown label"
+    at_ms = _time_ms(members.get(_TIME))
+    if isinstance(at_ms, str):
+        return at_ms
+    source, origin = _source(members)
     named = next((members[name] for name in ids.member_names if members.get(name) not in (None, "")), None)
     if named is not None:
         transaction_id = _transaction_id(named, ids.type)
         if transaction_id is None:
             return "unreadable transaction id"
-        return LabelLine(transaction_id, None, label, _source(members))
+        return LabelLine(transaction_id, None, label, source, at_ms, origin)
     alert_id = members.get(_ALERT)
     if isinstance(alert_id, str) and 0 < len(alert_id) <= _LONGEST:
-        return LabelLine(None, alert_id, label, _source(members))
+        return LabelLine(None, alert_id, label, source, at_ms, origin)
     return "without a transaction id"
 
 
-def _source(members: Mapping[str, Any]) -> LabelSource:
-    """The source of a label. A column `source` of another program's file may have other words."""
+def _source(members: Mapping[str, Any]) -> tuple[LabelSource, str]:
+    """The source of a label, and the word for it in the line. Another program's file may have other words."""
     named = members.get(_SOURCE)
-    return LabelSource(named) if named in _SOURCES else LabelSource.FILE
+    if not isinstance(named, str) or len(named) > ORIGIN_CHARS or is_unprintable(named):
+        return LabelSource.FILE, ""
+    return LabelSource(named) if named in _SOURCES else LabelSource.FILE, named
+
+
+def _time_ms(value: object) -> int | str | None:
+    """The time of a label, None if it has none, or the reason why it is unreadable."""
+    if value is None or value == "":
+        return None
+    text = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    if is_integer(text) and len(text) < _DIGITS:
+        found: int | None = int(text)
+    else:
+        found = parse_timestamp(text) or parse_timestamp(f"{text}T00:00")
+    return found if found is not None and 0 <= found <= TIMESTAMP_MAX_MS else "unreadable time"
 
 
 def _transaction_id(value: object, kind: FieldType) -> TransactionId | None:
     if kind is FieldType.STRING:
         return value if isinstance(value, str) and len(value) <= _LONGEST else None
-    if isinstance(value, str) and is_integer(value) and len(value) < 21:
+    if isinstance(value, str) and is_integer(value) and len(value) < _DIGITS:
         value = int(value)
     whole = isinstance(value, int) and not isinstance(value, bool)
     return value if whole and INT64_MIN <= value <= INT64_MAX else None  # type: ignore[operator, return-value]

@@ -52,6 +52,7 @@ def test_two_users_work_from_a_terminal(served: ApiServer, configured: Broker, t
     _log_in(terminal, tmp_path)
     rule_id = _rules(terminal, tmp_path)
     _lists(terminal, tmp_path)
+    _labels(terminal, tmp_path)
     _tokens(terminal, tmp_path)
     append_records(configured.kafka, "alerts", [(b"k", _alert(number)) for number in range(1, ALERTS + 1)])
     _alerts(terminal, tmp_path)
@@ -124,6 +125,17 @@ def _lists(terminal: Terminal, folder: Path) -> None:
     assert "1005" in terminal.run("anna", "lists", "show", "mules")
     deleted = json.loads(terminal.run("admin", "lists", "delete", "mules", "--json"))
     assert deleted == {"name": "mules", "deleted": True, "waitsForApproval": False}
+
+
+def _labels(terminal: Terminal, folder: Path) -> None:
+    path = folder / "chargebacks.csv"
+    path.write_text("transaction,label,time,source\n1,FRAUD,2026-11-20,chargeback\n2,0,,\n3,perhaps,,\n")
+    said = terminal.run("anna", "labels", "load", str(path))
+    assert said == "saved 1 fraud, 1 not fraud\nskipped 1: unknown label\n"
+    assert json.loads(terminal.run("anna", "labels", "load", str(path), "--json"))["skipped"] == {"unknown label": 1}
+    assert "must end in" in terminal.run("anna", "labels", "load", str(folder / "labels.parquet"), code=2)
+    path.write_text("transaction,label\n")
+    assert "it is empty" in terminal.run("anna", "labels", "load", str(path), code=2)
 
 
 def _tokens(terminal: Terminal, folder: Path) -> None:

@@ -271,7 +271,7 @@ def test_all_alerts_of_a_case_are_marked_at_once_but_those_that_a_user_has_marke
     assert (case.fraud, case.not_fraud, case.unreviewed) == (4, 1, 1), "the last alert came later"
     found = scene.service.marks([each.facts.alert_id for each in alerts])
     assert found[alerts[0].facts.alert_id].who == "ann"
-    assert scene.service.mark_counts() == {1: (1, 1), 2: (3, 0)}
+    assert len(found) == 5
 
 
 def test_a_selection_is_marked_and_unmarked(scene: Scene) -> None:

@@ -13,7 +13,7 @@ from fraud_control.domain.errors import Invalid, RequestRefused
 from fraud_control.domain.label_models import LabelUpload
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.service.alerts.index import AlertIndex
-from fraud_control.service.labels.saving import KEPT_DAYS
+from fraud_control.service.labels.payments import KEPT_DAYS
 from fraud_control.service.labels.snapshot import LabelFile
 from fraud_control.store.label_models import LabelRow
 from fraud_control.sync.label_export import LabelExport
@@ -33,6 +33,13 @@ DAY_MS = 86_400_000
 def upload(scene: Scene, *lines: str, name: str = "chargebacks.csv") -> LabelUpload:
     scene.clock.now_ms += 1_000
     return scene.service.labels.upload(ANN, name, "csv", "\n".join(["transactionId,alertId,label", *lines]) + "\n")
+
+
+def load(scene: Scene, *lines: str) -> LabelUpload:
+    """A file with the columns of `fraud labels load`."""
+    scene.clock.now_ms += 1_000
+    content = "\n".join(["transaction,label,time,source", *lines]) + "\n"
+    return scene.service.labels.upload(ANN, "late.csv", "csv", content)
 
 
 def receive(scene: Scene, *values: bytes | None, start: int = 0) -> None:
@@ -87,6 +94,44 @@ def test_the_newest_label_of_a_transaction_counts_whatever_its_source(scene: Sce
     scene.clock.now_ms -= 60_000
     receive(scene, label(2, "FRAUD"), start=2)
     assert stored(scene)["2"][0] == "NOT_FRAUD", "an older record that arrives late"
+
+
+def test_a_label_has_the_time_and_the_source_of_its_line(scene: Scene) -> None:
+    now_ms = scene.clock.now_ms
+    upload(scene, "1,,NOT_FRAUD", "2,,FRAUD")
+    result = load(
+        scene,
+        f"1,FRAUD,{now_ms - DAY_MS},chargeback",
+        "3,FRAUD,2023-11-01,chargeback",
+        "4,FRAUD,2023-11-01T12:00Z,desk",
+        "4,NOT_FRAUD,2023-10-31T12:00Z,desk",
+        "5,FRAUD,yesterday,desk",
+        f"6,FRAUD,{now_ms + 2 * DAY_MS},desk",
+        f"7,FRAUD,{now_ms + DAY_MS // 2},desk",
+    )
+    assert (result.fraud, result.not_fraud) == (4, 0), "of two labels in a file, the newer one"
+    assert result.skipped == {"unreadable time": 1, "time in the future": 1}
+    assert stored(scene)["1"][0] == "NOT_FRAUD", "the label of the store is newer"
+    with scene.database.reading() as session:
+        found = {row.transaction_id: (row.origin, row.at_ms) for row in session.scalars(select(LabelRow))}
+    assert found["3"] == ("chargeback", 1_698_796_800_000)
+    assert found["4"] == ("desk", 1_698_840_000_000)
+    assert found["7"] == ("desk", scene.clock()), "a fast clock"
+    receive(scene, json.dumps({"transactionId": 8, "label": "FRAUD", "source": "police", "time": 1_000}).encode())
+    assert "8" not in stored(scene), "too old for any what-if"
+    counts = [(each.source, each.origin, each.fraud, each.not_fraud) for each in scene.service.labels.counts()]
+    assert counts[0] == ("mark", "", 0, 0) and counts[-1] == ("topic", "", 0, 0)
+    assert sorted(counts[1:-1]) == [("file", "", 1, 1), ("file", "chargeback", 1, 0), ("file", "desk", 2, 0)]
+
+
+def test_the_file_for_what_ifs_changes_with_a_label_of_an_earlier_time(scene: Scene, tmp_path: Path) -> None:
+    file = LabelFile(scene.database, tmp_path)
+    load(scene, "1,FRAUD,,", "2,NOT_FRAUD,2023-11-02,")
+    path = file.refresh()
+    load(scene, "2,FRAUD,2023-11-03,chargeback")
+    file.refresh()
+    assert path is not None
+    assert [each.label for each in read_label_lines(path, SCHEMA).lines] == [1, 1]
 
 
 def test_a_what_if_reads_all_sources_from_one_file(scene: Scene, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.support.control_plane.scene import ADA, ANN, SCHEMA, Scene, rule_inpu
 
 def compared(scene: Scene, rule_id: int = 2, other: int = 1) -> RuleComparison | None:
     with scene.database.reading() as session:
-        return compare(session, rule_id, other, scene.clock.now_ms, 30, text_ids=False)
+        return compare(session, rule_id, other, scene.clock.now_ms, 30)
 
 
 def add(scene: Scene, number: int, rule_id: int, payment: int, *, shadow: bool = False) -> str:

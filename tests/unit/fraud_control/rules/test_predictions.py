@@ -99,7 +99,7 @@ def watch_of(scene: Scene, alarms: Alarms, counts: list[int]) -> PredictionWatch
 
 def outcome(scene: Scene) -> Any:
     with scene.database.reading() as session:
-        return outcome_of(session, 1, scene.clock.now_ms, text_ids=False)
+        return outcome_of(session, 1, scene.clock.now_ms)
 
 
 def test_a_day_outside_of_the_prediction_raises_an_alarm_until_a_day_is_inside(scene: Scene, desk: Desk) -> None:

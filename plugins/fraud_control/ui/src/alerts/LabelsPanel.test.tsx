@@ -12,9 +12,9 @@ import { LabelsPanel } from "./LabelsPanel";
 
 const LABELS: LabelSources = {
   sources: [
-    { source: "mark", fraud: 12, notFraud: 3, newest: SINCE },
-    { source: "file", fraud: 1_200, notFraud: 0, newest: SINCE },
-    { source: "topic", fraud: 0, notFraud: 0, newest: null },
+    { source: "mark", origin: "", fraud: 12, notFraud: 3, newest: SINCE },
+    { source: "file", origin: "chargeback", fraud: 1_200, notFraud: 0, newest: SINCE },
+    { source: "topic", origin: "", fraud: 0, notFraud: 0, newest: null },
   ],
   unreadable: 2,
 };
@@ -28,7 +28,7 @@ test("each source has its counts", async () => {
   renderPage(<LabelsPanel />);
   const [, marks, files, topic] = within(await screen.findByRole("table")).getAllByRole("row");
   expect(marks).toHaveTextContent("Marks on alerts123");
-  expect(files).toHaveTextContent("Uploaded files1,2000");
+  expect(files).toHaveTextContent("Uploaded files: chargeback1,2000");
   expect(topic).toHaveTextContent("Topic of labels00–");
   expect(screen.getByText("Skipped records of the topic: 2")).toBeVisible();
 });

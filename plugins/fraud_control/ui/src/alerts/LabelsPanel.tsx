@@ -24,7 +24,7 @@ export function LabelsPanel() {
   const can = useCan();
   return (
     <section className="panel" aria-label="Labels">
-      <h2>Labels for what-ifs and approvals</h2>
+      <h2>Labels</h2>
       <Text size="sm" mb="xs">
         A label says that a payment was fraud, or that it was not. The newest label of a payment counts.
       </Text>
@@ -33,8 +33,11 @@ export function LabelsPanel() {
           <>
             <RowTable label="Labels by source" columns={["Source", "Fraud", "Not fraud", "Newest"]}>
               {sources.map((each) => (
-                <Table.Tr key={each.source}>
-                  <Table.Td>{NAMES[each.source]}</Table.Td>
+                <Table.Tr key={`${each.source} ${each.origin}`}>
+                  <Table.Td>
+                    {NAMES[each.source]}
+                    {each.origin && `: ${each.origin}`}
+                  </Table.Td>
                   <Table.Td className="number">{formatNumber(each.fraud)}</Table.Td>
                   <Table.Td className="number">{formatNumber(each.notFraud)}</Table.Td>
                   <Table.Td>{each.newest === null ? "–" : <Timestamp ms={each.newest} />}</Table.Td>
@@ -53,7 +56,7 @@ export function LabelsPanel() {
 function Upload() {
   const resetFileInput = useRef<() => void>(null);
   const upload = useApiMutation<LabelFile, LabelUpload>((body) => ({ path: "/labels", method: "POST", body }), {
-    invalidates: [keys.labels],
+    invalidates: [keys.labels, keys.quality],
     quiet: true,
   });
   const choose = (file: File | null) => {
@@ -74,7 +77,8 @@ function Upload() {
           )}
         </FileButton>
         <Text size="sm" c="dimmed">
-          CSV with a header, or JSON Lines: transactionId or alertId, and label (FRAUD or NOT_FRAUD)
+          CSV with a header, or JSON Lines: transaction (or alertId), label (FRAUD or NOT_FRAUD); optionally time,
+          source
         </Text>
       </Group>
       {upload.error && <ErrorAlert error={upload.error} />}

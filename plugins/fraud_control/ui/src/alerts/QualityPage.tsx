@@ -10,11 +10,13 @@ import { EmptyState } from "../components/EmptyState";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { Precision } from "../components/Precision";
 import { QueryResult } from "../components/QueryResult";
+import { RowTable } from "../components/RowTable";
 import { Timestamp } from "../components/Timestamp";
 import { formatDuration, formatNumber, formatPercent } from "../format";
+import { groupDigits } from "../ruleSentence";
 import { LabelsPanel } from "./LabelsPanel";
 
-/** The quality of each rule: alert rate, precision, and overlap with other rules. */
+/** The quality of the rules by labels, how often they fire, and the labels themselves. */
 export default function QualityPage() {
   usePageTitle("Quality");
   const names = useRuleNames();
@@ -27,75 +29,142 @@ export default function QualityPage() {
     <>
       <PageHeader
         title="Quality"
-        subtitle="Precision: share of frauds among marked alerts, with its 95% interval from 10 marks on"
+        subtitle="Precision: share of frauds among labelled payments, with its 95% interval from 10 labels on"
       />
       <QueryResult query={quality}>
-        {({ items }) =>
-          items.length === 0 ? (
-            <EmptyState>No alerts yet</EmptyState>
-          ) : (
-            <div className="wide">
-              <Table className="rows" aria-label="Quality of rules">
-                <Table.Thead>
-                  <Table.Tr>
-                    <Table.Th>Rule</Table.Th>
-                    <Table.Th ta="right">Alerts</Table.Th>
-                    <Table.Th ta="right">Per hour</Table.Th>
-                    <Table.Th ta="right">Precision</Table.Th>
-                    <Table.Th>Marked</Table.Th>
-                    <Table.Th>Overlapping rules</Table.Th>
-                  </Table.Tr>
-                </Table.Thead>
-                <Table.Tbody>
-                  {[...items]
-                    .sort((a, b) => b.perHour - a.perHour)
-                    .map((row) => (
-                      <Table.Tr key={row.ruleId}>
-                        <Table.Td style={{ minWidth: "10rem" }}>
-                          <Link to={`/rules/${row.ruleId}`} className="wrap">
-                            {row.ruleId} {names.get(row.ruleId) ?? ""}
-                          </Link>{" "}
-                          {row.flooding && (
-                            <Chip tone="bad" title="Above the flood limit (alerts per minute)">
-                              Flood
-                            </Chip>
-                          )}
-                        </Table.Td>
-                        <Table.Td ta="right" className="number">
-                          <Link to={`/alerts?ruleId=${row.ruleId}`}>{formatNumber(row.alerts)}</Link>
-                          <div className="dimmed small">
-                            since <Timestamp ms={row.since} />
-                          </div>
-                        </Table.Td>
-                        <Table.Td ta="right" className="number">
-                          <AlertRate row={row} now={quality.dataUpdatedAt} />
-                        </Table.Td>
-                        <Table.Td ta="right" className="number">
-                          <Precision fraud={row.fraud} notFraud={row.notFraud} />
-                        </Table.Td>
-                        <Table.Td>
-                          <MarkCounts fraud={row.fraud} notFraud={row.notFraud} />
-                        </Table.Td>
-                        <Table.Td className="wrap">
-                          {row.overlap.length === 0
-                            ? "–"
-                            : row.overlap.map(({ ruleId, share }) => (
-                                <div key={ruleId}>
-                                  {formatPercent(share)} with{" "}
-                                  <Link to={`/rules/${ruleId}`}>{`${ruleId} ${names.get(ruleId) ?? ""}`}</Link>
-                                </div>
-                              ))}
-                        </Table.Td>
-                      </Table.Tr>
-                    ))}
-                </Table.Tbody>
-              </Table>
-            </div>
-          )
-        }
+        {({ items, labels }) => (
+          <>
+            <ByLabels labels={labels} names={names} />
+            <Fires items={items} names={names} now={quality.dataUpdatedAt} />
+          </>
+        )}
       </QueryResult>
       <LabelsPanel />
     </>
+  );
+}
+
+type Names = ReadonlyMap<number, string>;
+
+/** The labelled payments of each rule, and of the rules that alert for the same payments. */
+function ByLabels({ labels, names }: { labels: QualityTable["labels"]; names: Names }) {
+  if (labels.rules.length === 0) return null;
+  return (
+    <>
+      <p className="dimmed small">
+        Payments with alerts since <Timestamp ms={labels.since} withDate />. Recall: share of{" "}
+        {formatNumber(labels.frauds)} labelled frauds, those without any alert included. False alerts per day: alerts
+        per day of the last week × (not fraud + 1) / (labelled + 2), so half of the alerts of a rule without labels.
+      </p>
+      <section className="panel" aria-label="Rules by labels">
+        <h2>Rules by labels</h2>
+        <RowTable label="Rules by labels" columns={["Rule", "False alerts per day", ...LABELLED]}>
+          {labels.rules.map((row) => (
+            <Table.Tr key={row.ruleId}>
+              <Table.Td style={{ minWidth: "10rem" }}>
+                <RuleLink id={row.ruleId} names={names} />
+              </Table.Td>
+              <Table.Td className="number">
+                {formatNumber(row.falseAlertsPerDay)} of {formatNumber(row.alertsPerDay)}
+              </Table.Td>
+              <LabelledCells row={row} />
+            </Table.Tr>
+          ))}
+        </RowTable>
+      </section>
+      <section className="panel" aria-label="Combinations of rules by labels">
+        <h2>Combinations of rules by labels</h2>
+        <RowTable label="Combinations of rules by labels" columns={["Exactly these rules", ...LABELLED]}>
+          {labels.combinations.map((row) => (
+            <Table.Tr key={row.ruleIds.join()}>
+              <Table.Td style={{ minWidth: "10rem" }}>
+                {row.ruleIds.map((id) => (
+                  <div key={id}>
+                    <RuleLink id={id} names={names} />
+                  </div>
+                ))}
+              </Table.Td>
+              <LabelledCells row={row} />
+            </Table.Tr>
+          ))}
+        </RowTable>
+      </section>
+    </>
+  );
+}
+
+const LABELLED = ["Payments", "Fraud", "Not fraud", "Precision", "Recall", "Amount", "Amount of frauds"];
+
+type Labelled = QualityTable["labels"]["combinations"][number] | QualityTable["labels"]["rules"][number];
+
+function LabelledCells({ row }: { row: Labelled }) {
+  return (
+    <>
+      <Table.Td className="number">{formatNumber(row.payments)}</Table.Td>
+      <Table.Td className="number">{formatNumber(row.fraud)}</Table.Td>
+      <Table.Td className="number">{formatNumber(row.notFraud)}</Table.Td>
+      <Table.Td>
+        <Precision fraud={row.fraud} notFraud={row.notFraud} of={row.payments} />
+      </Table.Td>
+      <Table.Td className="number">{row.recall === null ? "–" : formatPercent(row.recall)}</Table.Td>
+      <Table.Td className="number">{row.amount === null ? "–" : groupDigits(row.amount)}</Table.Td>
+      <Table.Td className="number">{row.fraudAmount === null ? "–" : groupDigits(row.fraudAmount)}</Table.Td>
+    </>
+  );
+}
+
+function RuleLink({ id, names }: { id: number; names: Names }) {
+  return (
+    <Link to={`/rules/${id}`} className="wrap">
+      {id} {names.get(id) ?? ""}
+    </Link>
+  );
+}
+
+interface FiresProps {
+  items: QualityTable["items"];
+  names: Names;
+  now: number;
+}
+
+/** The alert rate of each rule, and its overlap with other rules, over the alerts in memory. */
+function Fires({ items, names, now }: FiresProps) {
+  if (items.length === 0) return <EmptyState>No alerts yet</EmptyState>;
+  return (
+    <RowTable label="Quality of rules" columns={["Rule", "Alerts", "Per hour", "Overlapping rules"]}>
+      {[...items]
+        .sort((a, b) => b.perHour - a.perHour)
+        .map((row) => (
+          <Table.Tr key={row.ruleId}>
+            <Table.Td style={{ minWidth: "10rem" }}>
+              <RuleLink id={row.ruleId} names={names} />{" "}
+              {row.flooding && (
+                <Chip tone="bad" title="Above the flood limit (alerts per minute)">
+                  Flood
+                </Chip>
+              )}
+            </Table.Td>
+            <Table.Td className="number">
+              <Link to={`/alerts?ruleId=${row.ruleId}`}>{formatNumber(row.alerts)}</Link>
+              <div className="dimmed small">
+                since <Timestamp ms={row.since} />
+              </div>
+            </Table.Td>
+            <Table.Td className="number">
+              <AlertRate row={row} now={now} />
+            </Table.Td>
+            <Table.Td className="wrap">
+              {row.overlap.length === 0
+                ? "–"
+                : row.overlap.map(({ ruleId, share }) => (
+                    <div key={ruleId}>
+                      {formatPercent(share)} with <RuleLink id={ruleId} names={names} />
+                    </div>
+                  ))}
+            </Table.Td>
+          </Table.Tr>
+        ))}
+    </RowTable>
   );
 }
 
@@ -108,21 +177,6 @@ function AlertRate({ row, now }: { row: QualityTable["items"][number]; now: numb
   return (
     <span className="dimmed" title="The first alert is less than an hour old">
       {formatNumber(row.alerts)} in {formatDuration(Math.max(0, age))}
-    </span>
-  );
-}
-
-/** The marks of a rule's alerts: a bar in two colours, and the counts. */
-function MarkCounts({ fraud, notFraud }: { fraud: number; notFraud: number }) {
-  const total = fraud + notFraud;
-  if (total === 0) return <span style={{ color: "var(--mantine-color-dimmed)" }}>none</span>;
-  return (
-    <span className="number" style={{ whiteSpace: "nowrap" }}>
-      <svg width={80} height={10} aria-hidden style={{ marginRight: "0.5rem" }}>
-        <rect width={80} height={10} fill="var(--quiet-soft)" />
-        <rect width={(80 * fraud) / total} height={10} fill="var(--bad)" />
-      </svg>
-      {formatNumber(fraud)} fraud, {formatNumber(notFraud)} not fraud
     </span>
   );
 }

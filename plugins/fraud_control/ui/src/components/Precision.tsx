@@ -1,24 +1,41 @@
-import { formatNumber } from "../format";
+import { formatNumber, formatPercent } from "../format";
 import { precisionInterval } from "../precision";
 
-const FEW_MARKS = 10;
+const FEW_LABELS = 10;
 
-/** The share of frauds among the marked alerts: as a fraction of few marks, else in percent with its interval. */
-export function Precision({ fraud, notFraud }: { fraud: number; notFraud: number }) {
-  const marked = fraud + notFraud;
-  if (marked === 0) return <span className="dimmed">–</span>;
-  if (marked < FEW_MARKS) {
+interface Props {
+  fraud: number;
+  notFraud: number;
+  /** All payments (or alerts), with a label or without. */
+  of?: number;
+}
+
+/** The share of frauds among the labelled payments, and the share without a label. */
+export function Precision({ fraud, notFraud, of = 0 }: Props) {
+  const labelled = fraud + notFraud;
+  return (
+    <>
+      <LabelledShare fraud={fraud} labelled={labelled} />
+      {of > 0 && <div className="dimmed small">{formatPercent(Math.max(0, 1 - labelled / of))} unlabelled</div>}
+    </>
+  );
+}
+
+/** As a fraction of few labels, else in percent with its interval. */
+function LabelledShare({ fraud, labelled }: { fraud: number; labelled: number }) {
+  if (labelled === 0) return <span className="dimmed">–</span>;
+  if (labelled < FEW_LABELS) {
     return (
-      <span className="number dimmed" title={`${fraud} of ${marked} marked alerts are fraud: too few for a percentage`}>
-        {fraud}/{marked}
+      <span className="number dimmed" title={`${fraud} of ${labelled} labelled are fraud: too few for a percentage`}>
+        {fraud}/{labelled}
       </span>
     );
   }
-  const [low, high] = precisionInterval(fraud, marked);
+  const [low, high] = precisionInterval(fraud, labelled);
   const percent = (share: number) => Math.round(share * 100);
   return (
-    <span className="number" title={`${fraud} of ${marked} marked alerts are fraud. 95% interval in brackets.`}>
-      {percent(fraud / marked)} %{" "}
+    <span className="number" title={`${fraud} of ${labelled} labelled are fraud. 95% interval in brackets.`}>
+      {percent(fraud / labelled)} %{" "}
       <span className="dimmed">
         ({percent(low)}–{percent(high)} %)
       </span>

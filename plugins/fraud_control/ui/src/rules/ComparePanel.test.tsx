@@ -52,8 +52,8 @@ test("a shadow rule is compared with the live rule, which can get its content", 
   const table = await screen.findByRole("table", { name: "Payments of rules 2 and 1" });
   const rows = within(table).getAllByRole("row");
   expect(rows.map((row) => row.textContent).slice(-3)).toEqual([
-    "Both rules4212/3",
-    "Only rule 2100–",
+    "Both rules4212/325 % unlabelled",
+    "Only rule 2100–100 % unlabelled",
     "Only rule 1000–",
   ]);
   await userEvent.click(await screen.findByRole("button", { name: "Request promotion to rule 1" }));

@@ -84,7 +84,7 @@ function Row({ name, payments }: { name: string; payments: NonNullable<Compariso
       <Table.Td className="number">{formatNumber(payments.fraud)}</Table.Td>
       <Table.Td className="number">{formatNumber(payments.notFraud)}</Table.Td>
       <Table.Td>
-        <Precision fraud={payments.fraud} notFraud={payments.notFraud} />
+        <Precision fraud={payments.fraud} notFraud={payments.notFraud} of={payments.payments} />
       </Table.Td>
     </Table.Tr>
   );

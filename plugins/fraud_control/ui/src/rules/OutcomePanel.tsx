@@ -62,9 +62,9 @@ function SpanFacts({ name, span }: { name: string; span: OutcomeSpan }) {
       <Fact name={`Alerts per day ${name}`}>
         {formatNumber(span.alertsPerDay)} ({formatCount(span.alerts, "alert")})
       </Fact>
-      {span.fraud + span.notFraud > 0 && (
+      {span.alerts > 0 && (
         <Fact name={`Precision ${name}`}>
-          <Precision fraud={span.fraud} notFraud={span.notFraud} />
+          <Precision fraud={span.fraud} notFraud={span.notFraud} of={span.alerts} />
         </Fact>
       )}
       {span.amount !== null && <Fact name={`Amount of the alerts ${name}`}>{groupDigits(span.amount)}</Fact>}

@@ -218,10 +218,13 @@ function RuleSummary({ rule }: { rule: RuleDetail }) {
         Show alerts
       </Anchor>
       <RuleCost rule={rule} />
-      {quality.precision !== null && (
-        <Text size="sm" span>
-          precision <Precision fraud={quality.fraud} notFraud={quality.notFraud} />
-        </Text>
+      {quality.payments > 0 && (
+        <Group gap={4}>
+          <Text size="sm" span>
+            precision
+          </Text>
+          <Precision fraud={quality.fraud} notFraud={quality.notFraud} of={quality.payments} />
+        </Group>
       )}
     </Group>
   );

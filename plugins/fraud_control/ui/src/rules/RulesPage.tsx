@@ -23,6 +23,10 @@ import { requestText } from "./PendingApproval";
 import { RejectedRecords } from "./RejectedRecords";
 import { type Column, filterRules, sortRules } from "./ruleList";
 
+const NOISE =
+  "Live alerts per day of the last week × the expected share of false ones: (not fraud + 1) / (labelled + 2). " +
+  "Without labels, half of the alerts count as false.";
+
 const STATES: StateName[] = ["ACTIVE", "SIGNAL", "SHADOW", "PAUSE", "DRAFT"];
 
 /** All rules, sorted and filtered by the parameters in the URL. */
@@ -36,7 +40,7 @@ export function RulesPage() {
   // The text field has its own state, because the URL updates too slowly for typing.
   const [text, setText] = useState(params.get("q") ?? "");
   const state = params.get("state");
-  const column = (params.get("sort") ?? "ruleId") as Column;
+  const column = (params.get("sort") ?? "noise") as Column;
   const descending = params.get("desc") === "1";
   const deferredText = useDeferredValue(text);
 
@@ -203,6 +207,9 @@ function RuleTable({ rows, column, descending, sort, open }: TableProps) {
           <SortableHeader name="precision" from="md" {...{ column, descending, sort }}>
             Precision
           </SortableHeader>
+          <SortableHeader name="noise" from="md" {...{ column, descending, sort }}>
+            False alerts per day
+          </SortableHeader>
           <SortableHeader name="severity" from="lg" {...{ column, descending, sort }}>
             Severity
           </SortableHeader>
@@ -295,7 +302,10 @@ function RuleTableRow({ row, index, measure, onKeyDown, open }: RowProps) {
         <Sparkline counts={row.alertsLastHour} label="alerts in the last hour" />
       </Table.Td>
       <Table.Td visibleFrom="md">
-        <Precision fraud={row.quality.fraud} notFraud={row.quality.notFraud} />
+        <Precision fraud={row.quality.fraud} notFraud={row.quality.notFraud} of={row.quality.payments} />
+      </Table.Td>
+      <Table.Td visibleFrom="md" className="number" title={NOISE}>
+        {formatNumber(row.quality.falseAlertsPerDay)}
       </Table.Td>
       <Table.Td visibleFrom="lg">
         <SeverityChip severity={row.severity} />

@@ -31,4 +31,6 @@ test("rows are sorted by column, then by id", () => {
   expect(ids(sortRules(ROWS, "updatedAt", false))).toEqual([2, 3, 1]);
   expect(ids(sortRules(ROWS, "revision", true))).toEqual([1, 2, 3]);
   expect(ids(sortRules(ROWS, "ruleId", true))).toEqual([3, 2, 1]);
+  const quality = { ...rule().quality, falseAlertsPerDay: 4.5 };
+  expect(ids(sortRules([...ROWS, rule({ ruleId: 4, quality })], "noise", false))).toEqual([4, 1, 2, 3]);
 });

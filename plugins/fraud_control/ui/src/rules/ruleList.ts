@@ -2,7 +2,8 @@ import { toText } from "../api/exactJson";
 import type { RuleRow } from "../api/types";
 import { SEVERITIES } from "../severity";
 
-export type Column = "ruleId" | "state" | "alerts" | "precision" | "severity" | "owner" | "revision" | "updatedAt";
+export type Column =
+  "ruleId" | "state" | "alerts" | "precision" | "noise" | "severity" | "owner" | "revision" | "updatedAt";
 
 const STATES = ["ACTIVE", "SIGNAL", "SHADOW", "PAUSE", "DRAFT", "DELETE"];
 const RANKED: readonly string[] = [...SEVERITIES, ""];
@@ -53,6 +54,8 @@ function sortValue(row: RuleRow, column: Column): number | string {
       return -row.alertsLastHour.reduce((sum, each) => sum + each, 0);
     case "precision":
       return row.quality.precision ?? 2;
+    case "noise":
+      return -row.quality.falseAlertsPerDay;
     case "state":
       return STATES.indexOf(row.state);
     case "severity": {

@@ -99,7 +99,7 @@ export function rule(members: Partial<RuleRow> = {}): RuleRow {
     },
     pendingApproval: null,
     alertsLastHour: Array.from({ length: 60 }, () => 0),
-    quality: { alerts: 0, fraud: 0, notFraud: 0, precision: null },
+    quality: { payments: 0, fraud: 0, notFraud: 0, precision: null, alertsPerDay: 0, falseAlertsPerDay: 0 },
     ...members,
   };
 }
