@@ -40,7 +40,7 @@ from fraud_control.service.reading.proofs import MOST_RECORDS, ProofReader
 from fraud_control.service.reading.quality import NoisyRule, label_quality, noisy_rules
 from fraud_control.service.role_cache import RoleCache
 from fraud_control.service.rules.approved_content import SeedContents, no_seeds
-from fraud_control.service.rules.predictions import OffPrediction, off_predictions
+from fraud_control.service.rules.outcomes import PredictedRule, predicted_rules
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.service.today import Today, today_of
 from fraud_control.service.whatif import WhatIfs
@@ -99,7 +99,7 @@ _NOISE_TTL_S = 10.0
 _QUALITY_TTL_S = 30.0
 _FIRE_STATS_TTL_S = 5.0
 _TODAY_TTL_S = 2.0
-_OFF_PREDICTIONS_TTL_S = 60.0
+_PREDICTED_TTL_S = 60.0
 _HEALTH_TTL_S = 5.0
 _ALARMS_TTL_S = 2.0
 _RECEIVERS_TTL_S = 60.0
@@ -162,7 +162,7 @@ class ControlPlane:
     alarm_receivers: CachedValue[Sequence[str]]
     receivers: CachedValue[list[ReceiverShown]]
     today: CachedValue[Today]
-    off_predictions: CachedValue[list[OffPrediction]]
+    predicted: CachedValue[list[PredictedRule]]
     health_hours: CachedValue[list[HealthHour] | None]
     drift: DriftCheck
     readers: ReaderWatch
@@ -317,7 +317,7 @@ def compose(
             lambda: today_of(memory.day, database, settings.resolve_hours, now_ms(), complete=feed.day_is_complete),
             _TODAY_TTL_S,
         ),
-        off_predictions=CachedValue(partial(_read, store, off_predictions), _OFF_PREDICTIONS_TTL_S),
+        predicted=CachedValue(partial(_read, store, predicted_rules), _PREDICTED_TTL_S),
         health_hours=health_hours,
         drift=drift,
         readers=readers,

@@ -25,11 +25,14 @@ TEST: Final = "test"
 
 
 class SubscribedEvent(StrEnum):
-    """An event that a subscription can name."""
+    """An event that a subscription can name. PREDICTION: a rule that the owner of the subscription wrote or approved is
+    outside of its prediction.
+    """
 
     ALERT = "alert"
     APPROVAL = "approval"
     DIGEST = "digest"
+    PREDICTION = "prediction"
 
 
 class DeliveryState(StrEnum):

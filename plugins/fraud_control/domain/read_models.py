@@ -352,7 +352,7 @@ class RuleComparison(ReadModel):
 
 class OutcomeDay(ReadModel):
     """The live alerts and the shadow alerts of a rule on a day (UTC). `whole` is false for the present day. `off`: the
-    live alerts of a whole day are outside of the prediction.
+    live alerts of a whole day are outside of the prediction, if there is one.
     """
 
     day: str
@@ -363,8 +363,9 @@ class OutcomeDay(ReadModel):
 
 
 class OutcomeSpan(ReadModel):
-    """The live alerts of a rule in a time. `amount` is the sum of their amounts, null if the payments have none.
-    `fraud` and `not_fraud` count those with a mark or a label, and `repeated_keys` the keys with more than one alert.
+    """The live alerts of a rule in a time. `amount` is what they stopped: the sum of the amounts of their payments,
+    null if the payments have none. `fraud` and `not_fraud` count those with a mark or a label, and `repeated_keys` the
+    keys with more than one alert: customers met twice.
     """
 
     since_ms: EpochMs = Field(serialization_alias="since")
@@ -377,19 +378,40 @@ class OutcomeSpan(ReadModel):
     repeated_keys: int
 
 
-class RuleOutcome(ReadModel):
-    """What a rule was predicted to do when it was approved, and what it did. `report` is the name of the what-if.
-    `low` and `high` bound the alerts of a day with a probability of 90%. `before` is as long as `after`, and at least a
-    day.
+class LimitPrediction(ReadModel):
+    """The predicted alerts of a day with another limit, and their interval."""
+
+    limit: str
+    per_day: float
+    low: int
+    high: int
+
+
+class RulePrediction(ReadModel):
+    """The predicted alerts of a day: their mean, and bounds that hold with a probability of 90%. `report` is the name
+    of the what-if, `predicted_days` the number of its whole days.
     """
 
-    live_ms: EpochMs = Field(serialization_alias="liveSince")
-    approved_by: str
     report: str
     predicted_days: int
     per_day: float
     low: int
     high: int
+    limits: list[LimitPrediction]
+
+
+class RuleOutcome(ReadModel):
+    """A change of a rule, and what the rule did. `approved_by` and `prediction` are null without an approval or a
+    what-if. `shadow_per_day` is the rate of shadow alerts before the change, null for a rule that was no shadow.
+    `previous_revision` has the content that was active before, null for a rule that was not. `before` is as long as
+    `after`, and at least a day.
+    """
+
+    live_ms: EpochMs = Field(serialization_alias="liveSince")
+    approved_by: str | None
+    previous_revision: int | None
+    prediction: RulePrediction | None
+    shadow_per_day: float | None
     days: list[OutcomeDay]
     before: OutcomeSpan
     after: OutcomeSpan

@@ -8,7 +8,9 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from fraud_control.leading_thread import LeadingThread
-from fraud_control.service.rules.predictions import off_predictions, prediction_of, save_prediction, unpredicted
+from fraud_control.service.notifications.departures import are_notified, notify_departures
+from fraud_control.service.rules.outcomes import predicted_rules
+from fraud_control.service.rules.predictions import prediction_of, save_prediction, unpredicted
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.leases import Leadership
 from fraud_control.watch.alarm_reports import AlarmReports, report_standing
@@ -43,10 +45,16 @@ class PredictionWatch(LeadingThread):
         self._alarms = alarms
 
     def step(self) -> None:
-        """Save the predictions of new requests, and report the rules that depart from theirs. Raises FraudError."""
+        """Save the predictions of new requests, and report the rules that depart from theirs: by an alarm, and to the
+        subscriptions of their authors and approvers. Raises FraudError.
+        """
         self._predict()
         with self._store.reading() as work:
-            departures = off_predictions(work.session, work.now_ms)
+            departures = [each for each in predicted_rules(work.session, work.now_ms) if each.off]
+            notified = are_notified(work.session, work.now_ms)
+        if not notified:
+            with self._store.unit_of_work() as work:
+                notify_departures(work.session, departures, work.now_ms)
         standing = [(f"rule {each.rule_id}", str(each)) for each in departures]
         report_standing(self._alarms, ALARM, self._detector, standing, "is no longer outside of its prediction")
 

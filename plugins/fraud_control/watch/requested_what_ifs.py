@@ -17,7 +17,9 @@ from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["RequestedWhatIfs"]
 
-_DAYS: Final = 7
+_DAYS: Final = 14
+"""Two weeks: each weekday counts twice in the prediction."""
+
 _MOST: Final = 1_000
 """The most rules that wait. Beyond it, the oldest ones get no what-if; users can start it on the page."""
 _IDLE_S: Final = 60.0

@@ -18,6 +18,8 @@ KEPT_DAYS: Final = 400
 """The age at which labels leave the store: the largest number of days of a what-if. A label is never older than its
 transaction, so no what-if up to the present needs an older one."""
 
+_AT_ONCE: Final = 400
+
 
 def insert_of(session: Session, table: type[Any]) -> Any:
     """An insert into a table, of the database's dialect, which can say what to do with known rows."""
@@ -33,5 +35,9 @@ def add_payments(session: Session, rows: Sequence[dict[str, object]]) -> None:
 
 def prune_payments(session: Session, now_ms: int, most: int) -> int:
     """Delete payments that are too old, at most so many; return their number."""
-    old = select(AlertPaymentRow.alert_id).where(AlertPaymentRow.append_ms < now_ms - KEPT_DAYS * DAY_MS).limit(most)
-    return session.execute(delete(AlertPaymentRow).where(AlertPaymentRow.alert_id.in_(old))).rowcount
+    before = AlertPaymentRow.append_ms < now_ms - KEPT_DAYS * DAY_MS
+    old = session.scalars(select(AlertPaymentRow.alert_id).where(before).limit(most)).all()
+    for start in range(0, len(old), _AT_ONCE):
+        wanted = AlertPaymentRow.alert_id.in_(old[start : start + _AT_ONCE])
+        session.execute(delete(AlertPaymentRow).where(wanted))
+    return len(old)

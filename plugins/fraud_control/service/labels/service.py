@@ -81,11 +81,17 @@ class LabelService:
             marks = session.execute(select(marked, unmarked, func.max(MarkRow.at_ms))).one()
             rows = [(LabelSource.MARK, "", *marks), *session.execute(origins)]
         found = [
-            LabelCounts(source=source, origin=origin, fraud=of_fraud or 0, not_fraud=others or 0, newest_ms=newest_ms)
+            LabelCounts(
+                source=LabelSource(source).value,
+                origin=origin,
+                fraud=of_fraud or 0,
+                not_fraud=others or 0,
+                newest_ms=newest_ms,
+            )
             for source, origin, of_fraud, others, newest_ms in rows
         ]
-        missing = set(LabelSource) - {each.source for each in found}
-        found += [LabelCounts(source=each, origin="", fraud=0, not_fraud=0, newest_ms=None) for each in missing]
+        missing = set(LabelSource) - {LabelSource(each.source) for each in found}
+        found += [LabelCounts(source=each.value, origin="", fraud=0, not_fraud=0, newest_ms=None) for each in missing]
         return sorted(found, key=lambda each: tuple(LabelSource).index(LabelSource(each.source)))
 
     def _checked(self, name: str, content: str) -> bytes:

@@ -21,8 +21,8 @@ from fraud_rules.runtime.grouped_number import grouped
 from fraud_rules.runtime.safe_text import scalar_text
 
 __all__ = [
-    "AlertedRule", "Content", "alarm_content", "alert_content", "alerted_rule", "approval_content", "digest_content",
-    "one_line", "receiver_test_content", "snooze_content", "summary_content",
+    "AlertedRule", "Content", "alarm_content", "alert_content", "alerted_rule", "approval_content", "departure_content",
+    "digest_content", "one_line", "receiver_test_content", "snooze_content", "summary_content",
 ]  # fmt: skip
 
 _TITLE_CHARS: Final = 200
@@ -143,6 +143,13 @@ def snooze_content(data: Mapping[str, Any]) -> Content:
         f"{PAGES}/rules/{data['ruleId']}",
         encoded(data),
     )
+
+
+def departure_content(data: Mapping[str, Any], said: str) -> Content:
+    """The notification about a rule outside of its prediction. `data` has the members of the departure."""
+    rule = _named(data["ruleId"], data["ruleName"])
+    title = one_line(f"[fraud] RULE_OFF_PREDICTION: {rule}")
+    return Content("prediction", title, one_line(said), f"{PAGES}/rules/{data['ruleId']}?tab=outcome", encoded(data))
 
 
 def alarm_content(alarm: Alarm) -> Content:

@@ -108,8 +108,14 @@ def label_quality(session: Session, now_ms: int) -> LabelQuality:
     rules = []
     for rule_id, of_rule in sums.items():
         noise = _noisy(of_rule, rates.get(rule_id, 0.0))
-        rates_of = {"alerts_per_day": noise.alerts_per_day, "false_alerts_per_day": noise.false_alerts_per_day}
-        rules.append(RuleQuality(rule_id=rule_id, **rates_of, **of_rule.members(frauds)))
+        rules.append(
+            RuleQuality(
+                rule_id=rule_id,
+                alerts_per_day=noise.alerts_per_day,
+                false_alerts_per_day=noise.false_alerts_per_day,
+                **of_rule.members(frauds),
+            )
+        )
     rules.sort(key=lambda each: (-each.false_alerts_per_day, each.rule_id))
     most = sorted(by_rules.items(), key=lambda each: (-each[1].payments, each[0]))[:_MOST_COMBINATIONS]
     combinations = [CombinationQuality(rule_ids=list(ids), **found.members(frauds)) for ids, found in most]
@@ -142,8 +148,8 @@ def _sums_by_rule(session: Session, now_ms: int) -> defaultdict[int, _Sums]:
     columns = select(AlertPaymentRow.rule_id, verdict, payments, func.sum(AlertPaymentRow.amount))
     query = payments_with_verdicts(columns).where(_counted(session, now_ms, QUALITY_DAYS))
     found: defaultdict[int, _Sums] = defaultdict(_Sums)
-    for rule_id, *of_verdict in session.execute(query.group_by(AlertPaymentRow.rule_id, verdict)):
-        found[rule_id].add(*of_verdict)
+    for rule_id, of_verdict, count, amount in session.execute(query.group_by(AlertPaymentRow.rule_id, verdict)):
+        found[rule_id].add(of_verdict, count, amount)
     return found
 
 

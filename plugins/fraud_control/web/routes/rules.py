@@ -14,7 +14,7 @@ from fraud_control.service.reading.approval_figures import approval_figures
 from fraud_control.service.rules import imports, queries, transitions
 from fraud_control.service.rules.approved_content import approved_contents
 from fraud_control.service.rules.comparison import compare
-from fraud_control.service.rules.predictions import outcome_of
+from fraud_control.service.rules.outcomes import outcome_of
 from fraud_control.service.rules.sample_value import Sample, sample_value
 from fraud_control.service.rules.validation import validate
 from fraud_control.web import rows
@@ -117,12 +117,12 @@ def edit_rule(
     "/rules/{rule_id}/outcome", response_model=schemas.OutcomeShown, openapi_extra=least("viewer", LaneName.READS)
 )
 def get_outcome(plane: CurrentPlane, rule_id: Id) -> Response:
-    """Compare what the approved rule was predicted to do with what it did. Null without a prediction."""
+    """Compare what a changed rule does with its prediction and with the time before. Null 30 days after the change."""
     with plane.store.reading() as work:
         found = outcome_of(work.session, rule_id, work.now_ms)
-    return answer(
-        schemas.OutcomeShown(outcome=found, report=None if found is None else report_path("whatif", found.report))
-    )
+    prediction = None if found is None else found.prediction
+    report = None if prediction is None else report_path("whatif", prediction.report)
+    return answer(schemas.OutcomeShown(outcome=found, report=report))
 
 
 @routes.get(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fastapi import Response
 
-from fraud_control.service.rules.predictions import OffPrediction
+from fraud_control.service.rules.outcomes import PredictedRule
 from fraud_control.service.today import Today
 from fraud_control.web.answer import answer
 from fraud_control.web.dependencies import CurrentPlane
@@ -22,10 +22,10 @@ routes = router("today")
 @routes.get("/today", response_model=schemas.TodayShown, openapi_extra=least("viewer", LaneName.READS))
 def get_today(plane: CurrentPlane) -> Response:
     """Read the figures of the last 24 hours: alerts, decisions, unreviewed alerts, and the newest changes of rules."""
-    return answer(_shown(plane.today(), plane.off_predictions()))
+    return answer(_shown(plane.today(), plane.predicted()))
 
 
-def _shown(today: Today, departures: Sequence[OffPrediction]) -> schemas.TodayShown:
+def _shown(today: Today, predicted: Sequence[PredictedRule]) -> schemas.TodayShown:
     figures = today.figures
     live = sum(sum(hour.live.values()) for hour in figures.hours)
     return schemas.TodayShown(
@@ -53,16 +53,19 @@ def _shown(today: Today, departures: Sequence[OffPrediction]) -> schemas.TodaySh
             for each in figures.keys
         ],
         changes=list(today.changes),
-        off_prediction=[
-            schemas.RuleDeparture(
+        predicted=[
+            schemas.PredictedDay(
                 rule_id=each.rule_id,
                 name=each.name,
                 day=str(each.day),
                 alerts=each.alerts,
+                shadow=each.shadow,
+                per_day=each.prediction.per_day,
                 low=each.prediction.low,
                 high=each.prediction.high,
+                off=each.off,
             )
-            for each in departures
+            for each in predicted
         ],
     )
 

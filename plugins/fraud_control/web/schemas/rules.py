@@ -141,10 +141,10 @@ class ComparisonShown(ResponseModel):
 
 
 class OutcomeShown(ResponseModel):
-    """What an approved rule was predicted to do, and what it did. Both are null without a prediction."""
+    """What a changed rule does. Null without a change in the last 30 days."""
 
     outcome: RuleOutcome | None
-    report: str | None = Field(description="The address of the report of the what-if.")
+    report: str | None = Field(description="The address of the report of the what-if, null without a prediction.")
 
 
 class Quality(ResponseModel):

@@ -9,7 +9,7 @@ from pydantic import Field
 from fraud_control.domain.read_models import EpochMs, RecentChange
 from fraud_control.web.schemas.base import ResponseModel
 
-__all__ = ["DayHour", "DayKeys", "DayRule", "KeyAlerts", "RuleDeparture", "TodayShown"]
+__all__ = ["DayHour", "DayKeys", "DayRule", "KeyAlerts", "PredictedDay", "TodayShown"]
 
 
 class DayHour(ResponseModel):
@@ -44,15 +44,21 @@ class DayKeys(ResponseModel):
     values: list[KeyAlerts]
 
 
-class RuleDeparture(ResponseModel):
-    """A rule that raised fewer alerts than `low` or more than `high` on the last whole day (UTC)."""
+class PredictedDay(ResponseModel):
+    """A rule in the first 30 days after its approval: its predicted alerts of a day, from `low` to `high`, and its live
+    and shadow alerts of the last whole day (UTC), or of the present one if none is whole yet. `off`: those of a whole
+    day are outside.
+    """
 
     rule_id: int
     name: str
     day: str
     alerts: int
+    shadow: int
+    per_day: float
     low: int
     high: int
+    off: bool
 
 
 class TodayShown(ResponseModel):
@@ -72,4 +78,4 @@ class TodayShown(ResponseModel):
     rules: list[DayRule]
     keys: list[DayKeys]
     changes: list[RecentChange]
-    off_prediction: list[RuleDeparture]
+    predicted: list[PredictedDay]

@@ -23,7 +23,7 @@ from fraud_ops.notifications import ReceiverKind
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.scene import ANN, PAT, REASON, SCHEMA, Scene, rule_input
 
-ALERT, APPROVAL, DIGEST = SubscribedEvent
+ALERT, APPROVAL, DIGEST, _ = SubscribedEvent
 RULE = {"ruleId": 1, "name": "Rapid", "severity": "HIGH", "owner": "cards", "limit": 20, "limitOperatorType": ">"}
 DAY_MS = 86_400_000
 PER_MINUTE = 3

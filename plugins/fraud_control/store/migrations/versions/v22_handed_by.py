@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "22"
-down_revision = "20"
+down_revision = "21"
 branch_labels = None
 depends_on = None
 

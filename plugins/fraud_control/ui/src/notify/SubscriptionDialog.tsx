@@ -15,7 +15,7 @@ const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const NEW: SubscriptionRequest = {
   name: "",
   receiver: "",
-  events: ["alert"],
+  events: ["alert", "prediction"],
   severities: [],
   ruleIds: [],
   owners: [],

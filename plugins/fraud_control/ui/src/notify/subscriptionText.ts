@@ -2,7 +2,12 @@ import { SEVERITIES } from "../alerts/alertSearch";
 import type { Subscription } from "../api/types";
 
 /** The names of the events. */
-export const EVENTS = { alert: "Alerts", approval: "Requests for approval", digest: "Daily digest" } as const;
+export const EVENTS = {
+  alert: "Alerts",
+  approval: "Requests for approval",
+  digest: "Daily digest",
+  prediction: "My rules outside of their prediction",
+} as const;
 
 /** The events of a subscription: "Alerts, daily digest at 08:00 (Europe/Berlin)". */
 export function eventsText({ events, digestAt, timeZone }: Subscription): string {

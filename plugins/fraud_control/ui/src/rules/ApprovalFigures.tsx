@@ -13,7 +13,7 @@ import { formatCount, formatNumber } from "../format";
 import { CoverageFact } from "./CoverageFact";
 import { useWhatIf } from "./useWhatIf";
 
-const DAYS = 7;
+const DAYS = 14;
 const DAY_MS = 86_400_000;
 const RUNNING_POLL_MS = 2_000;
 const EVALUATED = [null, "ACTIVE", "SIGNAL", "SHADOW"];

@@ -1,9 +1,9 @@
-import { Anchor, Table, Text } from "@mantine/core";
+import { Button, Group, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "react-router";
+import { useApiMutation } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
-import type { Outcome, OutcomeSpan } from "../api/types";
+import type { Me, Outcome, OutcomeSpan, RuleDetail } from "../api/types";
 import { airflowPath } from "../basePath";
 import { Chip } from "../components/Chip";
 import { EmptyState } from "../components/EmptyState";
@@ -17,42 +17,114 @@ import { groupDigits } from "../ruleSentence";
 
 const POLL_MS = 60_000;
 
-/** What the approved rule was predicted to do, and what it did on each day since then. */
-export function OutcomePanel({ ruleId }: { ruleId: number }) {
+interface Props {
+  rule: RuleDetail;
+  me: Me;
+}
+
+/** What the last change of the rule was predicted to do, and what the rule did before and after it. */
+export function OutcomePanel({ rule, me }: Props) {
   const outcome = useQuery({
-    queryKey: keys.ruleOutcome(ruleId),
-    queryFn: ({ signal }) => get<Outcome>(`/rules/${ruleId}/outcome`, signal),
+    queryKey: keys.ruleOutcome(rule.ruleId),
+    queryFn: ({ signal }) => get<Outcome>(`/rules/${rule.ruleId}/outcome`, signal),
     refetchInterval: POLL_MS,
   });
   return (
     <QueryResult query={outcome}>
       {({ outcome: found, report }) =>
-        found === null || report === null ? (
-          <EmptyState>
-            No prediction: the rule was not approved in the last 30 days, or its what-if had fewer than three whole
-            days.
-          </EmptyState>
+        found === null ? (
+          <EmptyState>The rule is not active, or did not change in the last 30 days.</EmptyState>
         ) : (
           <div style={{ display: "grid", gap: "1rem" }}>
-            <Text size="sm" c="dimmed">
-              Approved by {found.approvedBy} <Timestamp ms={found.liveSince} withDate />.{" "}
-              <a href={airflowPath(report)}>What-if over {formatCount(found.predictedDays, "whole day")}</a>.{" "}
-              <Anchor component={Link} to={`/rules/${ruleId}?tab=versions`} size="sm" underline="always">
-                Roll back
-              </Anchor>
-            </Text>
+            <Group gap="sm">
+              <Text size="sm" c="dimmed" span>
+                {found.approvedBy === null ? "Active since " : `Approved by ${found.approvedBy} `}
+                <Timestamp ms={found.liveSince} withDate />
+              </Text>
+              {found.prediction && report !== null && (
+                <a href={airflowPath(report)}>
+                  What-if over {formatCount(found.prediction.predictedDays, "whole day")}
+                </a>
+              )}
+              {found.previousRevision !== null && <Rollback rule={rule} me={me} revision={found.previousRevision} />}
+            </Group>
             <dl className="facts panel">
-              <Fact name="Predicted alerts per day">
-                {formatNumber(found.perDay)} ({formatNumber(found.low)} to {formatNumber(found.high)})
-              </Fact>
+              <Predicted prediction={found.prediction} />
+              {found.shadowPerDay !== null && (
+                <Fact name="Shadow alerts per day before">{formatNumber(found.shadowPerDay)}</Fact>
+              )}
               <SpanFacts name="before" span={found.before} />
               <SpanFacts name="since then" span={found.after} />
             </dl>
-            <Days days={found.days} low={found.low} high={found.high} />
+            <Days days={found.days} prediction={found.prediction} />
+            {found.prediction && found.prediction.limits.length > 0 && <Limits limits={found.prediction.limits} />}
           </div>
         )
       }
     </QueryResult>
+  );
+}
+
+/** Requests the content that was active before, or restores it if it needs no approval. */
+function Rollback({ rule, me, revision }: Props & { revision: number }) {
+  const restore = useApiMutation<null, RuleDetail>(
+    () => ({
+      path: `/rules/${rule.ruleId}/rollback`,
+      method: "POST",
+      body: { revision, comment: `Rollback of revision ${rule.revision}, after its outcome` },
+      revision: rule.revision,
+    }),
+    {
+      successMessage: ({ status, body }) =>
+        status === 202
+          ? "Requested: another user must approve"
+          : `Revision ${revision} restored as revision ${body.revision}`,
+      invalidates: [keys.approvals, keys.versions(rule.ruleId), keys.ruleList, keys.ruleOutcome(rule.ruleId)],
+      updates: keys.rule(rule.ruleId),
+    },
+  );
+  if (!me.can.includes("request")) return null;
+  return (
+    <Button
+      variant="default"
+      size="xs"
+      loading={restore.isPending}
+      disabled={rule.pendingApproval !== null}
+      onClick={() => restore.mutate(null)}
+    >
+      Roll back to revision {revision}
+    </Button>
+  );
+}
+
+function Predicted({ prediction }: Pick<Found, "prediction">) {
+  return (
+    <Fact name="Predicted alerts per day">
+      {prediction === null ? (
+        "none: its what-if has fewer than three whole days"
+      ) : (
+        <>
+          {formatNumber(prediction.perDay)} ({formatNumber(prediction.low)} to {formatNumber(prediction.high)})
+        </>
+      )}
+    </Fact>
+  );
+}
+
+/** The predicted alerts of a day with other limits. */
+function Limits({ limits }: Pick<NonNullable<Found["prediction"]>, "limits">) {
+  return (
+    <ScrollableTable label="Predicted alerts per day by limit" columns={["Limit", "Alerts per day", "90% interval"]}>
+      {limits.map((each) => (
+        <Table.Tr key={each.limit}>
+          <Table.Td className="number">{groupDigits(each.limit)}</Table.Td>
+          <Table.Td className="number">{formatNumber(each.perDay)}</Table.Td>
+          <Table.Td className="number">
+            {formatNumber(each.low)} to {formatNumber(each.high)}
+          </Table.Td>
+        </Table.Tr>
+      ))}
+    </ScrollableTable>
   );
 }
 
@@ -67,21 +139,18 @@ function SpanFacts({ name, span }: { name: string; span: OutcomeSpan }) {
           <Precision fraud={span.fraud} notFraud={span.notFraud} of={span.alerts} />
         </Fact>
       )}
-      {span.amount !== null && <Fact name={`Amount of the alerts ${name}`}>{groupDigits(span.amount)}</Fact>}
-      <Fact name={`Keys with several alerts ${name}`}>{formatNumber(span.repeatedKeys)}</Fact>
+      {span.amount !== null && <Fact name={`Amount stopped ${name}`}>{groupDigits(span.amount)}</Fact>}
+      <Fact name={`Customers met twice ${name}`}>{formatNumber(span.repeatedKeys)}</Fact>
     </>
   );
 }
 
 type Found = NonNullable<Outcome["outcome"]>;
 
-function Days({ days, low, high }: Pick<Found, "days" | "low" | "high">) {
-  if (days.length === 0) return <EmptyState>No whole day (UTC) since the approval yet</EmptyState>;
+function Days({ days, prediction }: Pick<Found, "days" | "prediction">) {
+  if (days.length === 0) return <EmptyState>No whole day (UTC) since the change yet</EmptyState>;
   return (
-    <ScrollableTable
-      label="Days since the approval"
-      columns={["Day (UTC)", "Predicted", "Alerts", "Shadow alerts", ""]}
-    >
+    <ScrollableTable label="Days since the change" columns={["Day (UTC)", "Predicted", "Alerts", "Shadow alerts", ""]}>
       {[...days].reverse().map((day) => (
         <Table.Tr key={day.day}>
           <Table.Td>
@@ -89,7 +158,7 @@ function Days({ days, low, high }: Pick<Found, "days" | "low" | "high">) {
             {!day.whole && " so far"}
           </Table.Td>
           <Table.Td className="number">
-            {formatNumber(low)} to {formatNumber(high)}
+            {prediction ? `${formatNumber(prediction.low)} to ${formatNumber(prediction.high)}` : "–"}
           </Table.Td>
           <Table.Td className="number">{formatNumber(day.alerts)}</Table.Td>
           <Table.Td className="number">{formatNumber(day.shadow)}</Table.Td>

@@ -164,7 +164,7 @@ function RuleView({ me, schema, rule, template }: Props) {
         )}
         {rule && (
           <Tabs.Panel value="outcome">
-            <OutcomePanel ruleId={rule.ruleId} />
+            <OutcomePanel rule={rule} me={me} />
           </Tabs.Panel>
         )}
         {rule && (

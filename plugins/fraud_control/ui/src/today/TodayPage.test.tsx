@@ -30,7 +30,7 @@ function today(members: Partial<Today> = {}): Today {
     rules: [],
     keys: [],
     changes: [],
-    offPrediction: [],
+    predicted: [],
     ...members,
   };
 }
@@ -72,14 +72,25 @@ test("the page shows figures, rules, payers and changes of the day", async () =>
   expect(screen.getByText(/revision 3, ben: seen/u)).toBeVisible();
 });
 
-test("the page names the rules outside of their prediction", async () => {
-  answer = today({
-    offPrediction: [{ ruleId: 7, name: "Mules", day: "2023-11-14", alerts: 40, low: 6, high: 16 }],
-  });
+test("approved rules have predicted, actual and shadow alerts, those outside of their prediction first", async () => {
+  const inside = {
+    ruleId: 5,
+    name: "",
+    day: "2023-11-14",
+    alerts: 9,
+    shadow: 2,
+    perDay: 10,
+    low: 6,
+    high: 16,
+    off: false,
+  };
+  answer = today({ predicted: [inside, { ...inside, ruleId: 7, name: "Mules", alerts: 40, off: true }] });
   renderPage(<TodayPage />);
-  const link = await screen.findByRole("link", { name: "7 Mules" });
-  expect(link).toHaveAttribute("href", "/rules/7?tab=outcome");
-  expect(link.parentElement).toHaveTextContent("7 Mules: 40 alerts on 2023-11-14; the prediction was 6 to 16");
+  const table = await screen.findByRole("table", { name: "Rules approved in the last 30 days" });
+  const [, first, second] = within(table).getAllByRole("row");
+  expect(first).toHaveTextContent("7 Mules2023-11-1410 (6 to 16)402outside of the prediction");
+  expect(second).toHaveTextContent("5 2023-11-1410 (6 to 16)92");
+  expect(screen.getByRole("link", { name: "7 Mules" })).toHaveAttribute("href", "/rules/7?tab=outcome");
 });
 
 test("a day without alerts, and figures that are not complete", async () => {

@@ -5,16 +5,17 @@ import { useSchema } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Today } from "../api/types";
-import { StateChip } from "../components/Chip";
+import { Chip, StateChip } from "../components/Chip";
 import { Fact } from "../components/Fact";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
+import { RowTable } from "../components/RowTable";
 import { Section } from "../components/Section";
 import { SeverityChip } from "../components/SeverityChip";
 import { Timestamp } from "../components/Timestamp";
 import { entityPath } from "../entity/entityPath";
 import { fieldLabel } from "../fields";
-import { formatCount, formatNumber } from "../format";
+import { formatNumber } from "../format";
 import { useLiveness } from "../outage/useLiveness";
 import { VerdictChip } from "../outage/VerdictChip";
 import { HourChart } from "./HourChart";
@@ -98,7 +99,7 @@ function Figures({ today }: { today: Today }) {
           <Link to="/decisions?outcome=NOTE">{formatNumber(decisions["NOTE"])}</Link>
         </Fact>
       </dl>
-      {today.offPrediction.length > 0 && <OffPrediction rules={today.offPrediction} />}
+      {today.predicted.length > 0 && <PredictedRules rules={today.predicted} />}
       <section className="panel" aria-label="Alerts by hour">
         <h2>Alerts by hour and severity</h2>
         <HourChart hours={today.hours} />
@@ -116,21 +117,33 @@ function Figures({ today }: { today: Today }) {
   );
 }
 
-/** The rules whose alerts of the last whole day are outside of the prediction of their approval. */
-function OffPrediction({ rules }: { rules: Today["offPrediction"] }) {
+/** The rules of the first 30 days after their approval: predicted, actual and shadow alerts of a day. */
+function PredictedRules({ rules }: { rules: Today["predicted"] }) {
   return (
-    <Section title="Rules outside of their prediction" empty={null}>
-      <ul>
-        {rules.map((rule) => (
-          <li key={rule.ruleId}>
-            <Link to={`/rules/${rule.ruleId}?tab=outcome`}>
-              {rule.ruleId} {rule.name}
-            </Link>
-            : {formatCount(rule.alerts, "alert")} on {rule.day}; the prediction was {formatNumber(rule.low)} to{" "}
-            {formatNumber(rule.high)}
-          </li>
-        ))}
-      </ul>
+    <Section title="Rules approved in the last 30 days" empty={null}>
+      <RowTable
+        label="Rules approved in the last 30 days"
+        columns={["Rule", "Day (UTC)", "Predicted", "Alerts", "Shadow alerts", ""]}
+      >
+        {[...rules]
+          .sort((a, b) => Number(b.off) - Number(a.off))
+          .map((rule) => (
+            <Table.Tr key={rule.ruleId}>
+              <Table.Td>
+                <Link to={`/rules/${rule.ruleId}?tab=outcome`} className="wrap">
+                  {rule.ruleId} {rule.name}
+                </Link>
+              </Table.Td>
+              <Table.Td>{rule.day}</Table.Td>
+              <Table.Td className="number">
+                {formatNumber(rule.perDay)} ({formatNumber(rule.low)} to {formatNumber(rule.high)})
+              </Table.Td>
+              <Table.Td className="number">{formatNumber(rule.alerts)}</Table.Td>
+              <Table.Td className="number">{formatNumber(rule.shadow)}</Table.Td>
+              <Table.Td>{rule.off && <Chip tone="warn">outside of the prediction</Chip>}</Table.Td>
+            </Table.Tr>
+          ))}
+      </RowTable>
     </Section>
   );
 }
