@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from decimal import Decimal
+from functools import cache
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, case, func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from fraud_control.domain.canonical import document_of
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import ComparedPayments, RuleComparison
 from fraud_control.service.items.heads import rule_head
@@ -14,18 +19,20 @@ from fraud_control.service.reading.approval_figures import unchanged_since_ms
 from fraud_control.service.reading.verdicts import verdict_of_alert, with_verdicts
 from fraud_control.store.alert_models import IN_EFFECT, AlertPaymentRow, AlertRow
 from fraud_rules.model.day import DAY_MS
+from fraud_rules.model.expressions.rollout import ALL_KEYS, share_of
 
 __all__ = ["compare"]
 
 _ALERTING: Final = (StateName.ACTIVE, StateName.SHADOW)
-_VERDICTS: Final = ("FRAUD", "NOT_FRAUD")
+_PAYMENTS: Final = ""
 
 
 def compare(session: Session, rule_id: int, other_id: int, now_ms: int, alert_days: int) -> RuleComparison | None:
     """Count the payments for which both rules alert, or only one of them, since both have their present content and
     state. None if the detector does not evaluate one of them so that it alerts.
 
-    The alert index has the alerts of the last `alert_days` days.
+    Rules of one grouping are compared over the keys that are in the rollouts of both. The alert index has the alerts of
+    the last `alert_days` days.
 
     Raises NotFound.
     """
@@ -34,45 +41,54 @@ def compare(session: Session, rule_id: int, other_id: int, now_ms: int, alert_da
     if len(begun_ms) < len(starts_ms):
         return None
     since_ms = max(*begun_ms, now_ms - alert_days * DAY_MS)
-    verdict = verdict_of_alert()
-    fraud, not_fraud = (func.max(_one_if(verdict == each)) for each in _VERDICTS)
-    payments = (
-        with_verdicts(
-            select(
-                func.max(_one_if(AlertRow.rule_id == rule_id)).label("mine"),
-                func.max(_one_if(AlertRow.rule_id == other_id)).label("others"),
-                fraud.label("fraud"),
-                not_fraud.label("not_fraud"),
-            )
-        )
-        .where(AlertRow.rule_id.in_((rule_id, other_id)), AlertRow.append_ms >= since_ms, IN_EFFECT)
-        .group_by(AlertPaymentRow.transaction_id)
-        .subquery()
+    columns = select(AlertRow.rule_id, AlertRow.key, AlertPaymentRow.transaction_id, verdict_of_alert())
+    query = with_verdicts(columns).where(
+        AlertRow.rule_id.in_((rule_id, other_id)), AlertRow.append_ms >= since_ms, IN_EFFECT
     )
-    rows = select(
-        payments.c.mine, payments.c.others, func.count(), func.sum(payments.c.fraud), func.sum(payments.c.not_fraud)
-    ).group_by(payments.c.mine, payments.c.others)
-    found = {
-        (bool(mine), bool(others)): ComparedPayments(
-            payments=int(count), fraud=int(of_fraud or 0), not_fraud=int(of_others or 0)
-        )
-        for mine, others, count, of_fraud, of_others in session.execute(rows)
-    }
-    none = ComparedPayments(payments=0, fraud=0, not_fraud=0)
+    is_common = _common_keys(session, rule_id, other_id)
+    rules: defaultdict[str, set[int]] = defaultdict(set)
+    verdicts: defaultdict[str, set[str | None]] = defaultdict(set)
+    for of_rule, key, payment, verdict in session.execute(query):
+        if is_common(key):
+            rules[payment].add(of_rule)
+            verdicts[payment].add(verdict)
+    counts: defaultdict[frozenset[int], Counter[str]] = defaultdict(Counter)
+    for payment, alerting in rules.items():
+        counts[frozenset(alerting)].update([_PAYMENTS, *filter(None, verdicts[payment])])
     return RuleComparison(
         since_ms=since_ms,
         until_ms=now_ms,
-        both=found.get((True, True), none),
-        only_this=found.get((True, False), none),
-        only_other=found.get((False, True), none),
+        both=_compared(counts[frozenset({rule_id, other_id})]),
+        only_this=_compared(counts[frozenset({rule_id})]),
+        only_other=_compared(counts[frozenset({other_id})]),
     )
+
+
+def _compared(counts: Counter[str]) -> ComparedPayments:
+    return ComparedPayments(payments=counts[_PAYMENTS], fraud=counts["FRAUD"], not_fraud=counts["NOT_FRAUD"])
+
+
+def _common_keys(session: Session, *rule_ids: int) -> Callable[[str], bool]:
+    """Whether the detector evaluates all of the rules for a key, given as canonical JSON."""
+    documents = {each: document_of(rule_head(session, each).document) for each in rule_ids}
+    percents = {each: document.get("rolloutPercent") or ALL_KEYS for each, document in documents.items()}
+    groupings = {frozenset(document.get("groupingKeyNames") or ()) for document in documents.values()}
+
+    @cache
+    def is_common(key: str) -> bool:
+        texts = [_text(value) for _, value in sorted(document_of(key).items())]
+        return all(percent == ALL_KEYS or share_of(each, texts) < percent for each, percent in percents.items())
+
+    return is_common if len(groupings) == 1 and set(percents.values()) != {ALL_KEYS} else lambda _: True
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return format(value.normalize(), "f") if isinstance(value, Decimal) else str(value)
 
 
 def _alerts_since_ms(session: Session, rule_id: int) -> int | None:
     """The time since which a rule alerts with its present content, live or as a shadow; None if it does not."""
     state = StateName(rule_head(session, rule_id).state)
     return unchanged_since_ms(session, rule_id, state) if state in _ALERTING else None
-
-
-def _one_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
-    return case((condition, 1), else_=0)

@@ -22,7 +22,7 @@ from fraud_rules.model.expressions.unscaled import unscaled_text
 from fraud_rules.model.schema import FieldType
 from fraud_rules.model.transaction import Column
 
-__all__ = ["ALL_KEYS", "Rollout"]
+__all__ = ["ALL_KEYS", "Rollout", "share_of"]
 
 ALL_KEYS: Final = 100
 """The percentage of all keys."""
@@ -80,9 +80,13 @@ def _values(column: Column, rows: NDArray[np.int64]) -> Sequence[int | str]:
 
 @lru_cache(_REMEMBERED_KEYS)
 def _share(rule_id: int, kinds: tuple[_Kind, ...], key: tuple[int | str, ...]) -> int:
-    """The place of a key among the hundred shares of a rule's keys."""
-    texts = [str(rule_id), *map(_text, kinds, key)]
-    named = b"".join(b"%d:%b" % (len(part), part) for part in map(str.encode, texts))
+    return share_of(rule_id, list(map(_text, kinds, key)))
+
+
+def share_of(rule_id: int, key: Sequence[str]) -> int:
+    """The place of a key among the hundred shares of a rule's keys. `key` has the texts of its values in order of the
+    fields' names: decimals without trailing zeros, `true` or `false`."""
+    named = b"".join(b"%d:%b" % (len(part), part) for part in map(str.encode, [str(rule_id), *key]))
     return int.from_bytes(hashlib.sha256(named).digest()[:_HASH_BYTES], "big") % ALL_KEYS
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fraud_control.domain.errors import NotFound
@@ -9,8 +11,13 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleComparison
 from fraud_control.service.alerts.index import AlertIndex
 from fraud_control.service.rules.comparison import compare
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.model.expressions.rollout import share_of
+from fraud_rules.replay.replay import replay
+from tests.support.conformance import load_schema
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.scene import ADA, ANN, SCHEMA, Scene, rule_input
+from tests.support.rules import sum_rule
 
 
 def compared(scene: Scene, rule_id: int = 2, other: int = 1) -> RuleComparison | None:
@@ -18,11 +25,10 @@ def compared(scene: Scene, rule_id: int = 2, other: int = 1) -> RuleComparison |
         return compare(session, rule_id, other, scene.clock.now_ms, 30)
 
 
-def add(scene: Scene, number: int, rule_id: int, payment: int, *, shadow: bool = False) -> str:
+def add(scene: Scene, number: int, rule_id: int, payment: int, *, shadow: bool = False, **members: Any) -> str:
     """Index an alert about a payment, `number` seconds after the scene's clock."""
-    found = alert(
-        scene.clock.now_ms // 1_000 + number, rule_id, shadow=shadow, triggeringEvent={"transactionId": payment}
-    )
+    event = {"transactionId": payment}
+    found = alert(scene.clock.now_ms // 1_000 + number, rule_id, shadow=shadow, triggeringEvent=event, **members)
     with scene.database.writing() as session:
         AlertIndex(SCHEMA).add(session, [found])
     return found.facts.alert_id
@@ -64,3 +70,52 @@ def test_alerts_of_earlier_content_do_not_count(scene: Scene) -> None:
     assert found.since_ms == scene.clock.now_ms
     with pytest.raises(NotFound):
         compared(scene, other=9)
+
+
+def test_rules_in_a_rollout_are_compared_over_the_keys_that_both_evaluate(scene: Scene) -> None:
+    rollouts = {1: 20, 2: 50}
+    for rule_id, percent in rollouts.items():
+        document = rule_input(ruleId=rule_id, groupingKeyNames=["payeeId"], rolloutPercent=percent)
+        scene.service.create(ANN, document)
+        scene.service.change_state(ANN, rule_id, 1, StateName.SHADOW)
+    evaluated = {
+        rule_id: [payee for payee in range(100) if share_of(rule_id, [str(payee)]) < percent]
+        for rule_id, percent in rollouts.items()
+    }
+    for rule_id, payees in evaluated.items():
+        for payee in payees:
+            add(scene, 200 * payee + rule_id, rule_id, payee, shadow=True, key={"payeeId": payee})
+    found = compared(scene)
+    common = set(evaluated[1]) & set(evaluated[2])
+    assert found is not None and 0 < len(common) < len(evaluated[1])
+    assert (found.both.payments, found.only_this.payments, found.only_other.payments) == (len(common), 0, 0)
+
+
+def test_a_promoted_rule_keeps_the_cool_downs_of_its_alerts() -> None:
+    """The engine, with the content of rule 2 for rule 1: an edit, as the page sends it."""
+    live = sum_rule(1, limit=100, windowMinutes=60, cooldownSeconds=600)
+    challenger = sum_rule(2, limit=50, windowMinutes=30, cooldownSeconds=600, ruleState="SHADOW")
+    promoted = {**challenger, "ruleId": 1, "ruleState": "ACTIVE"}
+    start_ms, minute_ms = 1_700_000_000_000, 60_000
+
+    def payment(number: int, minute: int) -> dict[str, Any]:
+        at_ms = start_ms + minute * minute_ms
+        paid = {"payeeId": 7, "beneficiaryId": 8, "paymentType": "CSH", "paymentAmount": "60.00"}
+        return {"at": at_ms, "tx": {"transactionId": number, "eventTime": at_ms, **paid}}
+
+    steps = [
+        {"at": start_ms, "rule": live},
+        {"at": start_ms, "rule": challenger},
+        payment(1, 1),
+        payment(2, 2),  # 120: the live rule alerts
+        {"at": start_ms + 3 * minute_ms, "rule": promoted},
+        payment(3, 5),  # in the cool-down of the live rule's alert
+        payment(4, 13),
+    ]
+    found = replay({"steps": steps, "keyGroups": 1}, load_schema("default"), DetectorSettings())
+    alerts = [
+        (each["ruleVersion"], each["transactionId"], each["suppressed"])
+        for each in found["alerts"]
+        if each["ruleId"] == 1
+    ]
+    assert alerts == [(0, 2, 0), (2, 4, 1)]
