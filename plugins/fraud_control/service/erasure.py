@@ -26,6 +26,7 @@ from fraud_control.service.ids import batches
 from fraud_control.service.retention import remove_cases
 from fraud_control.store.alert_models import (
     VALUE_CHARS,
+    AlertPaymentRow,
     AlertRow,
     AlertValueRow,
     MarkRow,
@@ -80,7 +81,7 @@ def _erase_alerts(session: Session, fields: list[str], value: str) -> dict[str, 
     for chunk in batches(ids):
         gone = session.execute(delete(MarkRow).where(MarkRow.alert_id.in_(chunk)))
         marks += gone.rowcount  # type: ignore[attr-defined]
-        for table in (AlertValueRow, AlertRow):
+        for table in (AlertValueRow, AlertPaymentRow, AlertRow):
             session.execute(delete(table).where(table.alert_id.in_(chunk)))
     return {"alerts": len(ids), "marks": marks}
 
