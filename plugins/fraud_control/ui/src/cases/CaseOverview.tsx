@@ -59,11 +59,13 @@ export function OverviewFacts({ overview, fields }: { overview: CaseOverview; fi
             {position > 0 && ", "}
             <Link to={`/lists/${encodeURIComponent(name)}`}>{name}</Link>
           </span>
-        ))}{" "}
+        ))}
         {can("draft") && (
-          <Button variant="subtle" size="compact-xs" onClick={() => setAdding(true)}>
-            Add to list …
-          </Button>
+          <div>
+            <Button variant="default" size="compact-sm" mt={4} onClick={() => setAdding(true)}>
+              Add to list …
+            </Button>
+          </div>
         )}
       </Fact>
       {isAdding && <AddToList entity={overview} close={() => setAdding(false)} />}

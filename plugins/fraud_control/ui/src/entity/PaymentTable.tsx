@@ -21,9 +21,11 @@ interface Props {
 export function PaymentTable({ label, payments, decisions, fields, hidden }: Props) {
   const known = new Map(decisions?.map((each) => [each.transactionId, each]));
   const columns = [...new Set(payments.flatMap(Object.keys))].filter((name) => name !== hidden);
+  const isAmount = (name: string) => fieldOf(name, fields)?.type === "decimal";
   return (
     <LongTable
       label={label}
+      right={columns.filter(isAmount).map((name) => fieldLabel(name, fields))}
       columns={[...columns.map((name) => fieldLabel(name, fields)), ...(decisions ? ["Decision", "Score"] : [])]}
       items={payments}
     >
@@ -32,11 +34,7 @@ export function PaymentTable({ label, payments, decisions, fields, hidden }: Pro
         return (
           <Table.Tr key={position} className="one-line">
             {columns.map((name) => (
-              <Table.Td
-                key={name}
-                className="number"
-                {...(fieldOf(name, fields)?.type === "decimal" ? { ta: "right" as const } : {})}
-              >
+              <Table.Td key={name} className="number" {...(isAmount(name) ? { ta: "right" as const } : {})}>
                 {payment[name] === undefined ? "–" : <FieldValue name={name} value={payment[name]} fields={fields} />}
               </Table.Td>
             ))}

@@ -15,10 +15,10 @@ export function SearchButton() {
         <Box component="span" visibleFrom="sm" ml={6}>
           Search
         </Box>
-        <Kbd size="xs" ml="xs" visibleFrom="md">
-          Ctrl K
-        </Kbd>
       </Button>
+      <Kbd size="xs" visibleFrom="md" aria-hidden style={{ whiteSpace: "nowrap" }}>
+        Ctrl K
+      </Kbd>
       {isOpen && <SearchDialog close={() => setOpen(false)} />}
     </>
   );
