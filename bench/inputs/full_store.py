@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from sqlalchemy import Connection, Table
 
 from fraud_control.service.audit import FIRST, hash_of
-from fraud_control.store.alert_models import AlertRow, AlertValueRow, MarkRow
+from fraud_control.store.alert_models import AlertPaymentRow, AlertRow, AlertValueRow, MarkRow
 from fraud_control.store.case_models import CaseRow
 from fraud_control.store.database import Database
 from fraud_control.store.label_models import LabelRow
@@ -44,6 +44,7 @@ def fill(database: Database, alerts: int, end_ms: int) -> None:
     made: tuple[tuple[type[Base], int, Callable[[int], _Rows]], ...] = (
         (AlertRow, alerts, month.alert),
         (AlertValueRow, alerts, month.values),
+        (AlertPaymentRow, alerts, month.payment),
         (CaseRow, alerts // ALERTS_A_CASE, month.case),
         (MarkRow, alerts // _MARKED, month.mark),
         (LabelRow, alerts, month.label),
@@ -143,6 +144,11 @@ class _Month:
         yield identity, "paymentType", COMMON_WORD, False, append_ms
         yield identity, "transactionId", str(number), False, append_ms
 
+    def payment(self, number: int) -> _Rows:
+        yield (
+            alert_id(number), str(number), _rule_id(number), 3, self._append_ms(number), _amount(number), False, True,
+        )  # fmt: skip
+
     def case(self, number: int) -> _Rows:
         first = number * ALERTS_A_CASE
         closed, value = number % 2 == 0, str(1_000 + number)
@@ -159,7 +165,8 @@ class _Month:
 
     def label(self, number: int) -> _Rows:
         verdict = "NOT_FRAUD" if number % 50 else "FRAUD"
-        yield str(number), verdict, LabelSource.FILE.value, "ann", self._append_ms(number)
+        at_ms = self._append_ms(number)
+        yield str(number), verdict, LabelSource.FILE.value, "ann", "", at_ms, at_ms
 
     def audit(self, number: int) -> _Rows:
         entry = AuditEntry(

@@ -94,7 +94,7 @@ RUNS = (
     Run(r"fraud (lists|maps|rules) (list|export.*)", codes=(0, 2)),
     Run(r"fraud (lists|maps|rules) show .*", codes=(3,)),  # without a control plane
     Run(r"fraud lists save lists\.yaml --dry-run", codes=(0, 2)),  # the file of the export, without lists
-    Run(r"fraud erase.*", codes=(2, 3)),  # without a control plane
+    Run(r"fraud (erase|labels).*", codes=(2, 3)),  # without a control plane
     Run(r"fraud (rules|lists|maps) (save|set|add|remove|delete|move)( .*)?", codes=(2, 3)),  # without a control plane
     Run(r"fraud rules restore .*", codes=(2, 3)),  # the archive is the reader's
     Run(r"fraud (alerts list( --corrections)?|quarantine .*)"),

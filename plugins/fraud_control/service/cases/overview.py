@@ -119,6 +119,9 @@ def _related(work: UnitOfWork, schema: TransactionSchema, row: CaseRow, payments
     ids = list(values)[:_MOST_IDS]
     if not ids:
         return []
+    # SQLite has no index for pairs in a list, so the values come first.
+    of_value = CaseRow.entity_value.in_({value for value, _ in ids})
     of_ids = tuple_(CaseRow.entity_value, CaseRow.entity_field).in_(ids)
     order = CaseRow.closed, CaseRow.case_id.desc()
-    return cases_of(work, work.session.scalars(select(CaseRow).where(of_ids).order_by(*order).limit(MOST_OTHERS)).all())
+    found = select(CaseRow).where(of_value, of_ids).order_by(*order).limit(MOST_OTHERS)
+    return cases_of(work, work.session.scalars(found).all())
