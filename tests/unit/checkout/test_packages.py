@@ -16,6 +16,7 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.shipped import RUNBOOK_PAGES, create_installation, shipped
+from fraud_rules.deploy.code import code_digest, code_digest_of_wheel
 from fraud_rules.errors import InputInvalid
 from fraud_rules_airflow.get_provider_info import get_provider_info
 from tests.support.places import ROOT
@@ -76,6 +77,10 @@ def test_a_wheel_has_every_module_of_its_sources(name: str, wheels: dict[str, zi
         if path.suffix == ".py" and path.is_file() and "node_modules" not in path.parts
     }
     assert wanted <= set(wheels[name].namelist())
+
+
+def test_the_code_of_the_wheel_is_that_of_the_checkout_for_a_release(wheels: dict[str, zipfile.ZipFile]) -> None:
+    assert code_digest_of_wheel(Path(str(wheels[ENGINE].filename))) == code_digest()
 
 
 @pytest.mark.parametrize("name", ENTRY_POINTS)
