@@ -23,7 +23,7 @@ def erase_person(plane: CurrentPlane, actor: CurrentActor, body: schemas.EraseRe
     """
     with plane.store.change(actor) as work:
         found = erasure.erase(work, actor, body.value)
-    plane.marks.forget()
+    plane.forget_quality()
     plane.snoozing.forget()
     return answer(found)
 
