@@ -106,5 +106,5 @@ test("a user runs the what-if of the requested rule on the page", async () => {
   expect(await within(figures).findByText("No what-if of this version of the rule yet")).toBeVisible();
   await userEvent.click(within(figures).getByRole("button", { name: "Run what-if over 14 days" }));
   expect(await within(figures).findByText("Expected alerts per day")).toBeVisible();
-  expect(started).toEqual([{ document: approval(4).document, days: 7, windows: false }]);
+  expect(started).toEqual([{ document: approval(4).document, days: 14, windows: false }]);
 });
