@@ -42,11 +42,12 @@ _read = msgspec.json.Decoder(_Document, float_hook=Decimal).decode
 @dataclass(frozen=True, slots=True)
 class CaseOverview:
     """The payments that raised the alerts of a case which are in effect, each once, newest first. `amount` is their
-    exact sum; None without an amount. `complete` is false if the case has older alerts. `value` is that of the entity,
-    `lists` the names of the lists that contain it. `related` are cases of the other ids in the payments, open ones
-    first.
+    exact sum; None without an amount. `complete` is false if the case has older alerts. `field` and `value` are those
+    of the entity, `lists` the names of the lists that contain it. `related` are cases of the other ids in the payments,
+    open ones first.
     """
 
+    field: str
     value: int | str
     payments: Sequence[Payment]
     amount_field: str | None
@@ -66,6 +67,7 @@ def case_overview(work: UnitOfWork, case_id: int) -> CaseOverview:
     amounts = [amount for each in payments if (amount := _amount(each.get(name or ""))) is not None]
     value = _value(schema, row)
     return CaseOverview(
+        field=row.entity_field,
         value=value,
         payments=payments,
         amount_field=name,

@@ -164,6 +164,7 @@ def get_case_overview(plane: CurrentPlane, case_id: CaseId) -> Response:
     decisions = {each.transaction_id: each for each in _decisions(plane, ids)}
     return answer(
         schemas.CaseOverviewShown(
+            field=found.field,
             value=found.value,
             payments=len(ids),
             complete=found.complete,

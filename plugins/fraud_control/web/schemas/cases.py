@@ -36,6 +36,7 @@ class CaseOverviewShown(ResponseModel):
     A payment counts if it raised an alert of the case that is in effect. The newest 1,000 alerts are read.
     """
 
+    field: str = Field(description="The field of the entity.")
     value: int | str = Field(description="The value of the entity, in the type of its field.")
     payments: int
     complete: bool = Field(description="False if the case has older alerts, which are not counted.")

@@ -54,7 +54,7 @@ def test_the_lists_and_the_earlier_cases_of_the_other_ids_are_found(scene: Scene
     arrive(scene, about(2, 2, 5))
     (case,) = cases.page(CaseSearch(statuses=frozenset({CaseStatus.OPEN})), 9).cases
     found = cases.overview(case.case_id)
-    assert (found.value, found.lists) == (7, ["mules"])
+    assert (found.field, found.value, found.lists) == ("payeeId", 7, ["mules"])
     assert [(each.entity_value, each.outcome) for each in found.related] == [("9", CaseOutcome.FRAUD)]
 
 

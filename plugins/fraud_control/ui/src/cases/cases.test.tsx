@@ -82,6 +82,7 @@ const DECISION: PaymentDecision = {
 };
 
 const OVERVIEW: CaseOverview = {
+  field: "payeeId",
   value: 500,
   payments: 2,
   complete: true,
