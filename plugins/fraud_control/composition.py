@@ -95,8 +95,8 @@ _T = TypeVar("_T")
 __all__ = ["ControlPlane", "Environment", "compose"]
 
 _SNOOZES_TTL_S = 1.0
-_NOISE_TTL_S = 10.0
-_QUALITY_TTL_S = 30.0
+_NOISE_TTL_S = 60.0
+_QUALITY_TTL_S = 60.0
 _FIRE_STATS_TTL_S = 5.0
 _TODAY_TTL_S = 2.0
 _PREDICTED_TTL_S = 60.0
