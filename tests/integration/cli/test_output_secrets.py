@@ -111,6 +111,7 @@ UNCONNECTED = {
         "approvals reject",
         "alerts mark",
         "alerts export",
+        "create",
         "labels load",
         "tokens create",
         "tokens list",
