@@ -31,7 +31,7 @@ def test_a_downloaded_proof_says_who_wrote_and_released_the_rule(server: Server,
         until(lambda: reader.ends()[1] > 2, "the rule in its log")
     [*_, last] = write_run(topics, 12, server.plane.detector.detector)
     until(lambda: server.ask("GET", f"/alerts/{last}/evidence", "viewer").status_code == 200, "the alert in memory")
-    answer = server.ask("GET", f"/alerts/{last}/proof", "viewer")
+    answer = server.ask("GET", f"/alerts/{last}/proof", "analyst")
     assert answer.status_code == 200, answer.text
     assert f'filename="{last}.proof.zip"' in answer.headers["Content-Disposition"]
     proof, seal, verdict = check_file(answer.content, read_public_key(tmp_path / "key.pub"))
