@@ -104,7 +104,7 @@ def test_a_request_gets_its_what_if_once(service: Desk, requested: RequestedWhat
     assert asked is not None
     until(lambda: not requested.awaits(1), "the what-if of the request has ended")
     (report,) = reports(archive)
-    assert report["asked"] == ["--days=7", f"--archive={archive}", "--processes=1", "--json", "--no-windows"]
+    assert report["asked"] == ["--days=14", f"--archive={archive}", "--processes=1", "--json", "--no-windows"]
     service.decide(PAT, asked.id, approve=False)
     service.change_state(ANN, 1, 2, StateName.ACTIVE, comment=REASON)
     until(lambda: not requested.awaits(1), "the second request is seen")
