@@ -12,9 +12,13 @@ import { ComparePanel } from "./ComparePanel";
 const SHADOW = detail({
   ruleId: 2,
   state: "SHADOW",
-  document: { ruleId: 2, ruleState: "SHADOW", name: "b", limit: 30 },
+  document: { ruleId: 2, ruleState: "SHADOW", name: "b", limit: 30, rolloutPercent: 100 },
 });
-const LIVE = detail({ ruleId: 1, state: "ACTIVE", document: { ruleId: 1, ruleState: "ACTIVE", name: "a", limit: 20 } });
+const LIVE = detail({
+  ruleId: 1,
+  state: "ACTIVE",
+  document: { ruleId: 1, ruleState: "ACTIVE", name: "a", limit: 20, rolloutPercent: 5 },
+});
 const NONE = { payments: 0, fraud: 0, notFraud: 0 };
 
 const sent: { text: string }[] = [];
@@ -61,5 +65,11 @@ test("a shadow rule is compared with the live rule, which can get its content", 
   await userEvent.type(dialog.getByRole("textbox"), "finds more");
   await userEvent.click(dialog.getByRole("button", { name: "Request promotion to rule 1" }));
   await waitFor(() => expect(sent).toHaveLength(1));
-  expect(JSON.parse(sent[0]?.text ?? "")).toEqual({ ruleId: 1, ruleState: "ACTIVE", name: "a", limit: 30 });
+  expect(JSON.parse(sent[0]?.text ?? "")).toEqual({
+    ruleId: 1,
+    ruleState: "ACTIVE",
+    name: "a",
+    limit: 30,
+    rolloutPercent: 5,
+  });
 });

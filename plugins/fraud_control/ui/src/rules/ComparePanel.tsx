@@ -18,8 +18,8 @@ import { RuleChangeDialog } from "./RuleChangeDialog";
 
 const POLL_MS = 60_000;
 
-/** The members of the replaced rule that stay: what identifies it for people and for its alerts. */
-const KEPT = new Set(["ruleId", "ruleState", "name", "description", "owner"]);
+/** The members of the replaced rule that stay: what identifies it for people and alerts, and its share of the keys. */
+const KEPT = new Set(["ruleId", "ruleState", "name", "description", "owner", "rolloutPercent"]);
 
 /** The alerts of this rule beside those of another one, by payment. A shadow rule can replace the other one. */
 export function ComparePanel({ rule, me }: { rule: RuleDetail; me: Me }) {
@@ -117,7 +117,7 @@ function Promote({ shadow, live, me }: { shadow: RuleDetail; live: RuleDetail; m
         >
           <Text size="sm">
             Rule {live.ruleId} gets the conditions, windows and limits of rule {shadow.ruleId}. It keeps its name, its
-            history and its cool-downs. Rule {shadow.ruleId} stays in Shadow.
+            share of the keys, its history and its cool-downs. Rule {shadow.ruleId} stays in Shadow.
           </Text>
         </RuleChangeDialog>
       )}
