@@ -12,7 +12,8 @@ import { FieldValue } from "../components/FieldValue";
 import { QueryResult } from "../components/QueryResult";
 import { OutcomeChip } from "../decisions/OutcomeChip";
 import { AddToList } from "../entity/AddToList";
-import { entityPath } from "../entity/entityPath";
+import { EntityLink } from "../entity/EntityLink";
+import { isMasked } from "../entity/entityPath";
 import { PaymentTable } from "../entity/PaymentTable";
 import type { Fields } from "../fields";
 import { formatCount, formatNumber } from "../format";
@@ -82,12 +83,16 @@ export function NewestPayments({ detail, overview, fields }: Props) {
     <section className="panel" aria-label="Newest payments" style={{ marginBottom: "1rem" }}>
       <Group justify="space-between" mb="xs">
         <h2>{showsAll ? "Newest payments" : "Newest payments with alerts"}</h2>
-        <Group gap="xs">
-          <Button variant="default" size="xs" aria-pressed={showsAll} onClick={() => setShowsAll(!showsAll)}>
-            Also without alerts
-          </Button>
-          <Link to={entityPath(field, value)}>Entity page</Link>
-        </Group>
+        {!isMasked(value) && (
+          <Group gap="xs">
+            <Button variant="default" size="xs" aria-pressed={showsAll} onClick={() => setShowsAll(!showsAll)}>
+              Also without alerts
+            </Button>
+            <EntityLink field={field} value={value}>
+              Entity page
+            </EntityLink>
+          </Group>
+        )}
       </Group>
       {showsAll ? (
         <QueryResult query={all}>

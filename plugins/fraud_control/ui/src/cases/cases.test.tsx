@@ -266,6 +266,14 @@ test("the newest payments without alerts are read on demand", async () => {
   expect(await screen.findByText("3.00 EUR")).toBeVisible();
 });
 
+test("a case about a masked id has no way to the page of the id", async () => {
+  stored = caseDetail(5, { entityValue: "••••0500" });
+  renderCase();
+  expect(await screen.findByRole("table", { name: "Newest payments" })).toBeVisible();
+  expect(screen.queryByRole("link", { name: "Entity page" })).toBeNull();
+  expect(screen.queryByRole("button", { name: "Also without alerts" })).toBeNull();
+});
+
 test("a case is due, or overdue", async () => {
   const late = caseDetail(6, { dueAt: Date.now() - 3 * 3_600_000, assignee: "ann", handedBy: "ben" });
   const items = [caseDetail(5, { dueAt: Date.now() + 3.5 * 3_600_000 }), late];

@@ -1,6 +1,6 @@
-import { Link } from "react-router";
 import { isNumeric, toText } from "../api/exactJson";
-import { entityPath, isEntityField } from "../entity/entityPath";
+import { EntityLink } from "../entity/EntityLink";
+import { isEntityField } from "../entity/entityPath";
 import { fieldOf, type Fields } from "../fields";
 import { withUnit } from "../measure";
 import { Timestamp } from "./Timestamp";
@@ -17,7 +17,7 @@ export function FieldValue({ name, value, fields }: Props) {
   const isTime = field ? field.type === "timestamp" : /Time(stamp)?$/u.test(name);
   if (isTime && typeof value === "number") return <Timestamp ms={value} />;
   const text = toText(value);
-  if (field && isEntityField(field) && text !== "") return <Link to={entityPath(field.name, text)}>{text}</Link>;
+  if (field && isEntityField(field) && text !== "") return <EntityLink field={field.name} value={text} />;
   if (field?.type !== "decimal" || !(isNumeric(value) || typeof value === "string")) return <>{text}</>;
   return <>{withUnit(text, field)}</>;
 }

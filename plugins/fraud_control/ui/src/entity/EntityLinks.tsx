@@ -1,9 +1,9 @@
-import { Anchor } from "@mantine/core";
-import { Link } from "react-router";
+import { Text } from "@mantine/core";
 import { toText } from "../api/exactJson";
 import { useSchema } from "../api/hooks";
 import { fieldLabel } from "../fields";
-import { entityPath, isEntityField } from "./entityPath";
+import { EntityLink } from "./EntityLink";
+import { isEntityField } from "./entityPath";
 
 /** Links to the pages of the ids in a payment, or in the key of an alert, which may name an entity. */
 export function EntityLinks({ payment }: { payment: Record<string, unknown> }) {
@@ -14,9 +14,11 @@ export function EntityLinks({ payment }: { payment: Record<string, unknown> }) {
   return (
     <>
       {ids.map(({ name }) => (
-        <Anchor key={name} component={Link} to={entityPath(name, toText(payment[name]))} size="sm" underline="always">
-          {fieldLabel(name, fields)} {toText(payment[name])}
-        </Anchor>
+        <Text key={name} size="sm" span>
+          <EntityLink field={name} value={toText(payment[name])}>
+            {fieldLabel(name, fields)} {toText(payment[name])}
+          </EntityLink>
+        </Text>
       ))}
     </>
   );

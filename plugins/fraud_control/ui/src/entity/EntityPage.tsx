@@ -16,7 +16,8 @@ import { fieldLabel, type Fields } from "../fields";
 import { formatCount, formatNumber } from "../format";
 import { AddToList } from "./AddToList";
 import { EntityAlerts } from "./EntityAlerts";
-import { entityOf, entityPath } from "./entityPath";
+import { EntityLink } from "./EntityLink";
+import { entityOf } from "./entityPath";
 import { PaymentTable } from "./PaymentTable";
 import { RuleAggregates } from "./RuleAggregates";
 
@@ -179,7 +180,7 @@ function Counterparties({ entity, fields }: Props) {
           <Table.Tr key={`${each.field} ${toText(each.value)}`}>
             <Table.Td>{fieldLabel(each.field, fields)}</Table.Td>
             <Table.Td className="number">
-              <Link to={entityPath(each.field, toText(each.value))}>{toText(each.value)}</Link>
+              <EntityLink field={each.field} value={toText(each.value)} />
             </Table.Td>
             <Table.Td className="number">{formatNumber(each.count)}</Table.Td>
             <Table.Td className="number">

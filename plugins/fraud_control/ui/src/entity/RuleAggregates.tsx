@@ -9,7 +9,7 @@ import { Timestamp } from "../components/Timestamp";
 import { comparisonText, formatDuration, formatKey, formatPercent, limitIsExpression } from "../format";
 import { fieldLabel, type Fields } from "../fields";
 import { formatMeasure, withUnit } from "../measure";
-import { entityPath } from "./entityPath";
+import { EntityLink } from "./EntityLink";
 
 interface Props {
   entity: Entity;
@@ -64,9 +64,9 @@ function AggregateRow({ aggregate, field, fields }: { aggregate: Aggregate; fiel
         {Object.entries(aggregate.key)
           .filter(([name]) => name !== field)
           .map(([name, value]) => (
-            <Link key={name} to={entityPath(name, toText(value))}>
+            <EntityLink key={name} field={name} value={toText(value)}>
               {fieldLabel(name, fields)} {toText(value)}
-            </Link>
+            </EntityLink>
           ))}
       </Table.Td>
       <Table.Td className="number">{withUnit(aggregate.value, measure)}</Table.Td>

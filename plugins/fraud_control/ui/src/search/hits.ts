@@ -19,12 +19,11 @@ export function hitsOf(found: SearchFound, text: string, names: ReadonlyMap<numb
   const ids = (hasAlerts: boolean) =>
     found.ids
       .filter((each) => each.hasAlerts === hasAlerts)
-      .map(({ field }) => ({
-        path: entityPath(field, text),
-        kind: "Entity",
-        name: `Open ${fieldLabel(field, fields)} ${text}`,
-        note: hasAlerts ? "" : "No alerts",
-      }));
+      .flatMap(({ field }) => {
+        const path = entityPath(field, text);
+        const name = `Open ${fieldLabel(field, fields)} ${text}`;
+        return path === null ? [] : [{ path, kind: "Entity", name, note: hasAlerts ? "" : "No alerts" }];
+      });
   return [
     ...found.rules.map(({ ruleId, name, state }) => ({
       path: `/rules/${ruleId}`,

@@ -49,7 +49,15 @@ test("the page shows figures, rules, payers and changes of the day", async () =>
     unassignedCases: 320,
     decisions: { DECLINE: 4, REVIEW: 56, NOTE: 7 },
     rules: [{ ruleId: 5, name: "Rapid transfers", severity: "high", live: 12_000, shadow: 1 }],
-    keys: [{ field: "payeeId", values: [{ value: "42", alerts: 99 }] }],
+    keys: [
+      {
+        field: "payeeId",
+        values: [
+          { value: "42", alerts: 99 },
+          { value: "••••4711", alerts: 98 },
+        ],
+      },
+    ],
     changes: [
       { ruleId: 5, name: "Rapid transfers", revision: 3, state: "ACTIVE", author: "ben", at: SINCE, comment: "seen" },
     ],
@@ -65,6 +73,8 @@ test("the page shows figures, rules, payers and changes of the day", async () =>
   );
   const payers = await screen.findByRole("table", { name: "Most alerts by Payer" });
   expect(within(payers).getByRole("link", { name: "42" })).toHaveAttribute("href", "/entity?field=payeeId&value=42");
+  expect(within(payers).getByRole("cell", { name: "••••4711" })).toBeVisible();
+  expect(within(payers).getAllByRole("link")).toHaveLength(2);
   expect(within(payers).getByRole("link", { name: "99" })).toHaveAttribute(
     "href",
     "/alerts?entity=payeeId%3A42&shadow=false&since=24h",

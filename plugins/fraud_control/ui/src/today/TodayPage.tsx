@@ -13,7 +13,8 @@ import { RowTable } from "../components/RowTable";
 import { Section } from "../components/Section";
 import { SeverityChip } from "../components/SeverityChip";
 import { Timestamp } from "../components/Timestamp";
-import { entityPath } from "../entity/entityPath";
+import { EntityLink } from "../entity/EntityLink";
+import { isMasked } from "../entity/entityPath";
 import { fieldLabel } from "../fields";
 import { formatNumber } from "../format";
 import { useLiveness } from "../outage/useLiveness";
@@ -202,12 +203,16 @@ function TopKeys({ keys: { field, values } }: { keys: Today["keys"][number] }) {
           {values.map(({ value, alerts }) => (
             <Table.Tr key={value}>
               <Table.Td className="number wrap">
-                <Link to={entityPath(field, value)}>{value}</Link>
+                <EntityLink field={field} value={value} />
               </Table.Td>
               <Table.Td ta="right" className="number">
-                <Link to={`/alerts?entity=${encodeURIComponent(`${field}:${value}`)}&shadow=false&since=24h`}>
-                  {formatNumber(alerts)}
-                </Link>
+                {isMasked(value) ? (
+                  formatNumber(alerts)
+                ) : (
+                  <Link to={`/alerts?entity=${encodeURIComponent(`${field}:${value}`)}&shadow=false&since=24h`}>
+                    {formatNumber(alerts)}
+                  </Link>
+                )}
               </Table.Td>
             </Table.Tr>
           ))}
