@@ -275,6 +275,12 @@ class DayEmpty(FraudError):
     exit_code = 26
 
 
+class DayErased(FraudError):
+    """An erasure removed payments that the alerts of the day depend on. The report is saved; nothing was published."""
+
+    exit_code = 76
+
+
 class DayTooOld(FraudError):
     """The day is before the first day that the archive keeps."""
 

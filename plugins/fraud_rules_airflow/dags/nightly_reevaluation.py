@@ -20,7 +20,8 @@ page. A day that still receives data is only reported. *due* finds published day
 reported days that are complete now, and missed days. *requeue* starts a run for each of these days.
 
 A manual run evaluates the day in the parameter `day`, or yesterday. Airflow's backfill takes any range of days. A
-second run of a day publishes nothing new. A day without data is skipped. See docs/data.md.
+second run of a day publishes nothing new. A day without data is skipped. A day that depends on erased payments gets a
+report, and is skipped. See docs/data.md.
 """
 
 DAY = "{{ partition_key or params.day or '' }}"

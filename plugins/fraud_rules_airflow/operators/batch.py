@@ -74,7 +74,8 @@ class SparkJobOperator(SparkSubmitOperator):
         self.spark_conn_id = spark_conn_id
 
     def execute(self, context: Context) -> None:
-        """Run the script. Fails without a retry if a retry cannot help, and skips a day without data."""
+        """Run the script. Fails without a retry if a retry cannot help, and skips a day without data, or with
+        erased payments."""
         with airflow_errors(context):
             spark = connection(
                 self.spark_conn_id
@@ -290,7 +291,7 @@ def _by_name(error: AirflowException) -> tuple[str, AirflowException]:
     if name is None or name == FraudError.__name__:  # the script ended with an unknown error
         return "", error
     said = next((text for kind, text in _SAID.findall(str(error)) if kind == name), "see the log above")
-    if name == "DayEmpty":
+    if name in ("DayEmpty", "DayErased"):
         return name, AirflowSkipException(f"{name}: {said}")
     kind = AirflowException if name in _WORTH_A_RETRY else AirflowFailException
     return name, kind(f"{name}: {said}")

@@ -78,6 +78,9 @@ def test_the_files_with_the_person_are_rewritten_and_the_others_stay(store: Arch
     assert read_log(store, manifest.of(Table.QUARANTINE)).column("value").to_pylist() == [b"payeeId=14711;"]
     assert {each.path for each in manifest.retired} == before - {file.path for file in manifest.files}
     assert {each.at_ms for each in manifest.retired} == {5}
+    assert manifest.erased_days(FIRST, THIRD) == [FIRST, THIRD]
+    assert manifest.erased_days(SECOND, SECOND) == []
+    assert manifest.with_replaced([], [], 6).erased == manifest.erased, "later versions know the days too"
 
 
 def test_a_repeated_erasure_changes_nothing(store: ArchiveStore) -> None:

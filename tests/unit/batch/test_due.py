@@ -43,6 +43,12 @@ PROVISIONAL = msgspec.structs.replace(RESULT, provisional="the day still receive
 REPORTED = msgspec.structs.replace(RESULT, report_only=True)
 
 
+def test_a_result_that_depends_on_erased_payments_names_their_days() -> None:
+    result = msgspec.structs.replace(RESULT, erased_days=["2026-11-17"])
+    assert result.withheld == "payments of an erased person are missing on 2026-11-17"
+    assert RESULT.withheld is None
+
+
 @pytest.mark.parametrize(
     ("now", "due"),
     [

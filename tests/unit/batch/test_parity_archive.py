@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from fraud_rules.batch.archive.compaction import compact
+from fraud_rules.batch.archive.erasing import erase_person
 from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.reevaluation.published import view_of
 from fraud_rules.batch.reevaluation.run import (
@@ -146,6 +147,24 @@ def test_a_missed_night_is_evaluated_a_night_later(tmp_path: Path) -> None:
     assert days_due(site.store, site.schema, site.settings, night_after_ms) == [DueDay(day, 0)]
     save_empty_result(site, day)
     assert missed_days(site.store, site.settings, night_after_ms) == []
+
+
+def test_days_that_depend_on_erased_payments_are_named_and_not_due_again(tmp_path: Path) -> None:
+    site, day = a_site(tmp_path)
+    site.archive()
+    for each in (day, day.plus(1)):
+        evaluated(site, each)
+        save_empty_result(site, each)
+    assert [due.day for due in days_due(site.store, site.schema, site.settings, FAR_MS)] == [day, day.plus(1)]
+    erased_ms = day.plus(1).end_ms
+    assert erase_person(site.store, ["payeeId"], "2", erased_ms)["transactions"] == 0
+    assert prepare(options(site, day), FAR_MS).erased == ()
+    manifest = site.store.latest()
+    (file,) = manifest.of(Table.TRANSACTIONS, day)
+    site.store.commit(manifest.with_erased(file, [file], erased_ms))
+    assert prepare(options(site, day), FAR_MS).erased == (day,)
+    assert prepare(options(site, day.plus(1)), FAR_MS).erased == (day,), "its windows reach the erased day"
+    assert days_due(site.store, site.schema, site.settings, FAR_MS) == []
 
 
 def test_missed_days_are_due_a_few_at_a_time_and_only_recent_ones(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Erases a person from the archive: rewrites the files with rows that name the id.
 
 Each file is replaced in a commit of its own, so an interrupted run can be repeated. The old files stay for an hour, for
-running readers, like those of a compaction.
+running readers, like those of a compaction. The manifest names the days that lost rows, because their evaluation gives
+other alerts than the detector did.
 """
 
 from __future__ import annotations
@@ -52,7 +53,11 @@ def _erase(
     if kept:
         file = write_parts(store, entry.table, Day(entry.day), _parts(store, entry, keeping))
         written.append(msgspec.structs.replace(file, ends=entry.ends))  # the erased offsets stay archived
-    replaced = manifest.with_replaced([entry], written, now_ms)
+    replaced = (
+        manifest.with_replaced([entry], written, now_ms)
+        if entry.table is Table.QUARANTINE  # no result of a day depends on it
+        else manifest.with_erased(entry, written, now_ms)
+    )
     store.commit(replaced)
     return replaced, entry.rows - kept
 

@@ -84,6 +84,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     archived; `open_transaction` is the reason if that is before the last run. `began_ms` is the append time of the
     first archived transaction. `rejected` counts unreadable transactions, which the detector quarantines. `unreadable`
     counts unreadable records of the other logs. `imports` are the imported files, by the digest of their content.
+    `erased` are the numbers of the event days from which an erasure removed rows.
     """
 
     version: int = 0
@@ -100,6 +101,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     files: tuple[FileEntry, ...] = ()
     retired: tuple[RetiredFile, ...] = ()
     imports: dict[str, ImportedFile] = {}
+    erased: tuple[int, ...] = ()
 
     def encode(self) -> bytes:
         """Encode as JSON for `decode`."""
@@ -170,6 +172,15 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
             files=(*(file for file in self.files if file.path not in excluded), *fresh),
             retired=(*self.retired, *(RetiredFile(path, now_ms) for path in sorted(retired))),
         )
+
+    def with_erased(self, entry: FileEntry, kept: Iterable[FileEntry], now_ms: int) -> Manifest:
+        """The next version, in which files with fewer rows replace a file of an event day."""
+        days = tuple(sorted({*self.erased, entry.day}))
+        return msgspec.structs.replace(self.with_replaced([entry], kept, now_ms), erased=days)
+
+    def erased_days(self, first: Day, last: Day) -> list[Day]:
+        """The days from first to last from which an erasure removed rows, ascending."""
+        return [Day(number) for number in self.erased if first.number <= number <= last.number]
 
     def without_retired(self, before_ms: int) -> tuple[Manifest, list[str]]:
         """The next version without the files that were retired before a time, and the paths of these files."""

@@ -32,7 +32,7 @@ from fraud_rules.batch.reevaluation.run import (
     split_undecided,
 )
 from fraud_rules.batch.reevaluation.summing import DayAlerts, count_day, differences
-from fraud_rules.errors import DayEmpty, ReevaluationFailed
+from fraud_rules.errors import DayEmpty, DayErased, ReevaluationFailed
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reachable import require_broker
 from fraud_rules.runtime.clock import now_ms
@@ -73,7 +73,8 @@ class _Clock:
 def reevaluate(job: ReevaluationJob, spread: EvaluateShares | None = None) -> DayResult:
     """Evaluate a day, publish its missing corrections unless the day is provisional, and save the report.
 
-    `spread` replaces Spark for the evaluation. Raises DayNotArchived, DayEmpty, DayTooOld, DayBusy, HistoryLost,
+    A day that depends on erased payments gets a report only, then DayErased if the job publishes. `spread` replaces
+    Spark for the evaluation. Raises DayNotArchived, DayEmpty, DayErased, DayTooOld, DayBusy, HistoryLost,
     ArchiveDamaged, ArchiveForeign, RuleLogForeign, StorageFull, BrokerUnavailable, Fenced, ReevaluationFailed.
     """
     clock, store = _Clock(), job.options.store
@@ -97,6 +98,11 @@ def reevaluate(job: ReevaluationJob, spread: EvaluateShares | None = None) -> Da
             result = msgspec.structs.replace(result, settled=before.settled)
         store.save_result(result, day_page(result))
         store.prune()
+    if job.publish and result.erased_days:
+        raise DayErased(
+            f"{result.withheld}, and alerts of {result.day} can depend on them, so nothing was published: read "
+            f"{store.page(job.options.day)}, and use --report-only to evaluate the day again"
+        )
     return result
 
 
@@ -121,7 +127,7 @@ def _conclude(
     sums = count_day(options.day, found, published, different, case.entries, options.schema)
     clock.lap("compare")
     new = 0
-    publishes = job.publish and case.provisional is None
+    publishes = job.publish and case.provisional is None and not case.erased
     if publishes:
         correcting = DayCorrections(options.day, run, found.live, found.restrictions, undecided)
         new = correcting.publish(job.kafka, options.settings, manifest.ends, published)
@@ -147,6 +153,7 @@ def _conclude(
         settled=case.basis if publishes else None,
         report_only=not job.publish,
         other_time_zones=other_releases(case.cuts.time_zones),
+        erased_days=[str(each) for each in case.erased],
     )
 
 

@@ -55,7 +55,8 @@ class DayResult(msgspec.Struct, frozen=True, rename="camel"):
     event to arrival. `corrections` is cut at MOST_LISTED; the counts are complete. `new_corrections` counts the
     corrections that this run published. `basis` is the basis of this result. `settled` is the basis of the last run
     that published; None without such a run. `other_time_zones` has the releases of the time zones of its batches that
-    differ from the release of this evaluation.
+    differ from the release of this evaluation. `erased_days` are the days that this result depends on and from which an
+    erasure removed payments.
     """
 
     day: str
@@ -78,6 +79,7 @@ class DayResult(msgspec.Struct, frozen=True, rename="camel"):
     settled: Basis | None = None
     report_only: bool = False
     other_time_zones: list[str] = []
+    erased_days: list[str] = []
 
     @classmethod
     def empty(cls, day: Day, basis: Basis, provisional: str | None, now_ms: int, *, publishes: bool) -> DayResult:
@@ -109,6 +111,8 @@ class DayResult(msgspec.Struct, frozen=True, rename="camel"):
         """The reason why nothing was published. None if the run published."""
         if self.provisional is not None:
             return f"provisional, {self.provisional}"
+        if self.erased_days:
+            return f"payments of an erased person are missing on {', '.join(self.erased_days)}"
         return "report only" if self.report_only else None
 
     @property

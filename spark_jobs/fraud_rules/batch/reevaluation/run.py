@@ -97,7 +97,8 @@ class DueDay:
 @dataclass(frozen=True, slots=True)
 class DayCase:
     """The inputs of an evaluation. `provisional` is the reason why the day is provisional, None if it is not.
-    `warm_ups` are those whose histories the detector has added."""
+    `warm_ups` are those whose histories the detector has added. An erasure removed payments of the days `erased`, on
+    which the result depends."""
 
     options: DayOptions
     evidence: ArchivedLogs
@@ -107,6 +108,7 @@ class DayCase:
     chain: ReplayPlan
     provisional: str | None
     warm_ups: tuple[AddedWarmUp, ...] = ()
+    erased: tuple[Day, ...] = ()
 
 
 def prepare(options: DayOptions, now_ms: int) -> DayCase:
@@ -132,7 +134,8 @@ def prepare(options: DayOptions, now_ms: int) -> DayCase:
     if not options.incomplete_history:
         check_same_topic(cuts.topic_began_ms, day, reach, chain)
     warm_ups = added_warm_ups(timeline, cuts, manifest, settings)
-    return DayCase(options, evidence, entries, cuts, basis, chain, reason, warm_ups)
+    erased = tuple(manifest.erased_days(day.plus(-reach), day))
+    return DayCase(options, evidence, entries, cuts, basis, chain, reason, warm_ups, erased)
 
 
 def empty_result(options: DayOptions, now_ms: int, *, publishes: bool) -> DayResult:
@@ -238,6 +241,7 @@ def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: Detecto
 
     A published day is due if it, or a day that affects it, has received data since. A provisional day is due once it is
     not provisional anymore. A missed day without the history that it needs is not due, because its evaluation fails.
+    A day with an erased one within its reach is not due again, because nothing of it is published.
     """
     manifest, store = archive.latest(), DayStore(archive)
     evaluated = store.evaluated_days()[-MAX_DAYS_CHECKED:]
@@ -255,7 +259,8 @@ def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: Detecto
     again = [
         DueDay(day, result.evaluated_ms)
         for day, result in results
-        if is_due(result, current, reaches[day], manifest, settings)
+        if not manifest.erased_days(day.plus(-reaches[day]), day)
+        and is_due(result, current, reaches[day], manifest, settings)
     ]
     new: list[DueDay] = []
     if missed:
