@@ -18,6 +18,10 @@ Mask: TypeAlias = Callable[[Any], Any]
 _VALUE_OF: Final = {"field": ("value", "values"), "entityField": ("entityValue",)}
 """The members that hold values of the field that another member of the same object names."""
 
+_COLLECTION: Final = ("listName", "mapName")
+_CONTENT: Final = ("values", "entries", "keys")
+"""The members of a change of a list or map that hold its values, which can be ids of people."""
+
 HIDDEN: Final = "••••"
 """What stands for a hidden text."""
 
@@ -50,11 +54,17 @@ class Masking:
 
     def of(self, role: Role | None) -> Mask:
         """The mask for documents that a role reads."""
-        return self.document if self.hides_from(role) else plain
+        return self.shown if self.hides_from(role) else plain
 
     def hides_from(self, role: Role | None) -> bool:
         """Whether a role sees masked values."""
         return bool(self.names) and not (role is not None and role.includes(LEAST_ROLE[Permission.READ_IDS]))
+
+    def shown(self, document: Any) -> Any:
+        """Mask a document for people: also leave out the values of lists and maps. They belong to no field, so nobody
+        knows which of them are ids of people.
+        """
+        return self.document(_without_content(document))
 
     def document(self, document: Any) -> Any:
         """Mask the members with the name of a masked field, and the values beside the name of such a field."""
@@ -78,3 +88,16 @@ class Masking:
         if isinstance(value, dict):
             return {name: self._hidden(each) if name == "value" else each for name, each in value.items()}
         return None if value is None else self._hide(scalar_text(value))
+
+
+def _without_content(document: Any) -> Any:
+    """Empty the values in changes of lists and maps."""
+    if isinstance(document, list):
+        return [_without_content(each) for each in document]
+    if not isinstance(document, dict):
+        return document
+    emptied = _CONTENT if any(name in document for name in _COLLECTION) else ()
+    return {
+        name: type(each)() if name in emptied and isinstance(each, list | dict) else _without_content(each)
+        for name, each in document.items()
+    }

@@ -118,7 +118,7 @@ def _in_lane(
         call = partial(function, **named)
         plane = state.service()
         if plane.masking.hides_from(request.state.fraud_role):
-            call = partial(masked, plane.masking.document, call)
+            call = partial(masked, plane.masking.of(request.state.fraud_role), call)
         submission = None if reads else await submission_of(request, user)
         if submission is None:
             return await lane.run(user, call)

@@ -146,7 +146,7 @@ async def stream(
         await asyncio.sleep(_POLL_INTERVAL_S)  # the last events are on their way to the hub
         events = plane.hub.read(since, _STREAM_S)
         masks = plane.masking.hides_from(user[1])
-        return _EventStream(seat, masked_events(plane.masking.document, events) if masks else events)
+        return _EventStream(seat, masked_events(plane.masking.shown, events) if masks else events)
     except BaseException:
         seat.release()
         raise

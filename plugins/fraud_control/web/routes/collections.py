@@ -11,12 +11,12 @@ from fraud_control.domain import collection_models
 from fraud_control.domain.collection_input import input_of_lines
 from fraud_control.domain.collection_models import CollectionInput, StoredCollection
 from fraud_control.domain.item import ItemName
-from fraud_control.domain.roles import Actor
+from fraud_control.domain.roles import LEAST_ROLE, Actor, Permission
 from fraud_control.service.collections import imports, queries, transitions
 from fraud_control.service.collections.transitions import parse_change, parse_new
 from fraud_control.web import rows
 from fraud_control.web.answer import answer, file_of, nothing
-from fraud_control.web.auth import CurrentActor
+from fraud_control.web.auth import CurrentActor, CurrentUser
 from fraud_control.web.dependencies import CurrentPlane
 from fraud_control.web.load.lanes import LaneName
 from fraud_control.web.preconditions import IfMatch, revision_read
@@ -59,6 +59,15 @@ async def _kind_of_path(request: Request) -> CollectionKind:
     return CollectionKind.MAP if is_map else CollectionKind.LIST
 
 
+async def _reads_values(plane: CurrentPlane, user: CurrentUser) -> None:
+    """Refuse the values to roles that see masked values: they belong to no field, and many are ids of people."""
+    if plane.masking.hides_from(user[1]):
+        raise WebError(403, f"values can be ids of people: they need the role {LEAST_ROLE[Permission.READ_IDS]}")
+
+
+_VALUES: Final = [Depends(_reads_values)]
+"""The dependencies of a route that reads values."""
+
 Kind = Annotated[CollectionKind, Depends(_kind_of_path)]
 Name = Annotated[str, Path(max_length=63)]
 Revision = Annotated[int, Query(ge=0, le=2**53)]
@@ -85,8 +94,8 @@ def create_map(plane: CurrentPlane, actor: CurrentActor, body: schemas.CreateMap
     return _created(plane, actor, ItemName.of_map(body.name), body, MapType(body.key_type, body.value_type))
 
 
-@routes.get("/export/lists", name="export_lists", **file_of_items())
-@routes.get("/export/maps", name="export_maps", **file_of_items())
+@routes.get("/export/lists", name="export_lists", dependencies=_VALUES, **file_of_items())
+@routes.get("/export/maps", name="export_maps", dependencies=_VALUES, **file_of_items())
 def export_all(plane: CurrentPlane, kind: Kind, form: FileForm = "yaml") -> Response:
     """Export all lists or maps, as a file for their import."""
     with plane.store.reading() as work:
@@ -122,10 +131,18 @@ def get_one(plane: CurrentPlane, kind: Kind, name: Name) -> Response:
 
 
 @routes.get(
-    "/lists/{name}/values", name="list_values", response_model=schemas.ListValues, openapi_extra=least("viewer")
+    "/lists/{name}/values",
+    name="list_values",
+    dependencies=_VALUES,
+    response_model=schemas.ListValues,
+    openapi_extra=least("viewer"),
 )
 @routes.get(
-    "/maps/{name}/entries", name="list_entries", response_model=schemas.MapEntries, openapi_extra=least("viewer")
+    "/maps/{name}/entries",
+    name="list_entries",
+    dependencies=_VALUES,
+    response_model=schemas.MapEntries,
+    openapi_extra=least("viewer"),
 )
 def list_content(
     plane: CurrentPlane,
@@ -142,8 +159,8 @@ def list_content(
     return answer(_PAGES[kind].model_validate({"items": list(page.items), "next": page.next}))
 
 
-@routes.get("/lists/{name}/export", name="export_list", **file_of_items("text/plain"))
-@routes.get("/maps/{name}/export", name="export_map", **file_of_items("text/plain"))
+@routes.get("/lists/{name}/export", name="export_list", dependencies=_VALUES, **file_of_items("text/plain"))
+@routes.get("/maps/{name}/export", name="export_map", dependencies=_VALUES, **file_of_items("text/plain"))
 def export_one(plane: CurrentPlane, kind: Kind, name: Name) -> Response:
     """Export the values, one per line, or the entries of a map as CSV, as a file for a change."""
     with plane.store.reading() as work:
@@ -222,12 +239,14 @@ def list_versions(plane: CurrentPlane, kind: Kind, name: Name, before: Before = 
 @routes.get(
     "/lists/{name}/diff",
     name="diff_list_versions",
+    dependencies=_VALUES,
     response_model=collection_models.CollectionDiff,
     openapi_extra=least("viewer"),
 )
 @routes.get(
     "/maps/{name}/diff",
     name="diff_map_versions",
+    dependencies=_VALUES,
     response_model=collection_models.CollectionDiff,
     openapi_extra=least("viewer"),
 )

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fastapi import FastAPI, Request, Response
+from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
+from starlette.routing import Match
 
 from fraud_control.domain.masking import Masking
 from fraud_control.domain.roles import Role
 from fraud_control.web.answer import json_answer
 from fraud_control.web.load.lanes import Lanes
+from fraud_control.web.problems import WebError
+from fraud_control.web.routes import collections
 from fraud_control.web.routing import least, router
 from fraud_control.web.stream import masked_events
 from fraud_rules.model.schema import TransactionSchema
@@ -53,6 +58,56 @@ def test_masked_documents(document: Any, shown: Any) -> None:
     assert MASKING.document(document) == shown
     assert MASKING.of(Role.ANALYST)(document) == document
     assert MASKING.of(Role.VIEWER)(document) == shown
+
+
+def test_changes_of_lists_and_maps_have_no_values_for_roles_that_see_masked_values() -> None:
+    requested = [
+        {"document": {"listName": "mules", "listOperation": "ADD", "values": ["4711"], "count": 1}},
+        {"document": {"mapName": "limits", "entries": {"4711": 5}, "keys": ["4711"]}},
+        {"field": "paymentType", "values": [{"value": "CSH"}]},
+    ]
+    assert MASKING.of(Role.AUDITOR)(requested) == [
+        {"document": {"listName": "mules", "listOperation": "ADD", "values": [], "count": 1}},
+        {"document": {"mapName": "limits", "entries": {}, "keys": []}},
+        {"field": "paymentType", "values": [{"value": "CSH"}]},
+    ]
+    assert MASKING.of(Role.ANALYST)(requested) == requested
+
+
+@pytest.mark.parametrize(
+    ("path", "whole"),
+    [
+        ("/lists/mules/values", True),
+        ("/maps/limits/entries", True),
+        ("/lists/mules/export", True),
+        ("/maps/limits/export", True),
+        ("/lists/mules/diff?from=0&to=1", True),
+        ("/maps/limits/diff?from=0&to=1", True),
+        ("/export/lists", True),
+        ("/export/maps", True),
+        ("/lists/mules", False),
+        ("/lists/mules/versions", False),
+        ("/lists", False),
+    ],
+)
+def test_the_routes_with_values_of_lists_and_maps_need_whole_ids(path: str, whole: bool) -> None:
+    route = next(each for each in collections.routes.routes if each.matches(_scope(path))[0] is Match.FULL)
+    assert isinstance(route, APIRoute)
+    assert [each.call for each in route.dependant.dependencies if each.call is _refusal()] == [_refusal()] * whole
+
+
+@pytest.mark.parametrize(("role", "refused"), [(Role.VIEWER, True), (Role.AUDITOR, True), (Role.ANALYST, False)])
+def test_a_role_that_sees_masked_values_reads_no_values(role: Role, refused: bool) -> None:
+    with pytest.raises(WebError, match="need the role analyst") if refused else nullcontext():
+        asyncio.run(_refusal()(SimpleNamespace(masking=MASKING), ("vera", role)))
+
+
+def _refusal() -> Any:
+    return collections._reads_values
+
+
+def _scope(path: str) -> dict[str, Any]:
+    return {"type": "http", "method": "GET", "path": f"/api{path.partition('?')[0]}", "root_path": "", "headers": []}
 
 
 @pytest.mark.parametrize("role", Role)

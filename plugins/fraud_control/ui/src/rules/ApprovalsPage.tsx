@@ -13,7 +13,7 @@ import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
 import { RuleText } from "../components/RuleText";
 import { Timestamp } from "../components/Timestamp";
-import { formatNumber } from "../format";
+import { formatCount, formatNumber } from "../format";
 import { ApprovalFigures } from "./ApprovalFigures";
 import { capital, type CollectionKind, LIST, MAP, pathOf } from "../lists/types";
 import { changesBetween } from "./changes";
@@ -146,9 +146,10 @@ function collectionOf({ listName, mapName }: Approval): { kind: CollectionKind; 
   return listName === null ? null : { kind: LIST, name: listName };
 }
 
-/** The first values of a change of a list or map. */
+/** The first values of a change of a list or map; their number for a role that does not see values. */
 function listedValues(document: RuleDocument): string {
   const { values, count } = document as { values: string[]; count: number };
   const shown = values.slice(0, SHOWN_VALUES);
+  if (shown.length === 0 && count > 0) return formatCount(count, "value");
   return `${shown.join(", ")}${count > shown.length ? ` and ${formatNumber(count - shown.length)} more` : ""}`;
 }
