@@ -25,7 +25,8 @@ class Expiring(msgspec.Struct, frozen=True, rename="camel"):
 
 class Certificate(msgspec.Struct, frozen=True, rename="camel"):
     """The certificate. It has no id: `person` is the pseudonym in the audit log. `erased` counts rows by place;
-    `lists` are the lists that keep the id.
+    `lists` are the lists that keep the id. `states` are the days whose saved states were deleted, and `reports` the
+    folders of re-evaluations and what-ifs that keep the id.
     """
 
     person: str
@@ -34,6 +35,8 @@ class Certificate(msgspec.Struct, frozen=True, rename="camel"):
     erased: dict[str, int]
     lists: list[str]
     expiring: list[Expiring]
+    states: list[str]
+    reports: list[str]
 
 
 def expiring_topics(topics: Iterable[tuple[str, int | None]], now_ms: int) -> list[Expiring]:

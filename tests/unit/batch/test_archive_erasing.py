@@ -10,12 +10,15 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from fraud_rules.batch.archive.erasing import erase_person
+from fraud_rules.batch.archive.erasing import erase_person, reports_with
 from fraud_rules.batch.archive.files import LOG_SCHEMA, read_log, read_transactions, write_file, write_transactions
 from fraud_rules.batch.archive.manifest import FileEntry, Table
 from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.reevaluation.basis import Basis
+from fraud_rules.batch.reevaluation.daystore import DayStore, write_image
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.codec.transactions.raw import RawTransactions
+from fraud_rules.errors import DayBusy
 from fraud_rules.model.day import Day
 from fraud_rules.model.limits import RecordLimits
 from tests.support.rules import SCHEMA
@@ -107,3 +110,28 @@ def test_an_interrupted_erasure_is_finished_by_the_next_one(
     assert {table: rows for table, rows in erase_person(store, FIELDS, "4711", 6).items() if rows} == {
         "transactions": 1, "alerts": 1, "quarantine": 2
     }  # fmt: skip
+
+
+def test_the_states_from_a_day_on_are_deleted_unless_a_run_evaluates_the_day(store: ArchiveStore) -> None:
+    states = DayStore(store)
+    for day in (FIRST, SECOND, THIRD):
+        folder = states.new_folder(day, "a")
+        write_image(folder, 0, b"4711")
+        states.keep_state(day, folder, Basis(8, 0, {}))
+    with states.exclusive(THIRD), pytest.raises(DayBusy, match=str(THIRD)):
+        states.drop_states(SECOND)
+    assert states.drop_states(SECOND) == [THIRD], "the second day was done before"
+    assert states.drop_states(SECOND) == []
+    assert [states.state(day) is None for day in (FIRST, SECOND, THIRD)] == [False, True, True]
+    assert [path.parent.parent.name for path in states.root.glob("*/run-*/*")] == [f"day={FIRST}"]
+
+
+def test_the_reports_that_keep_the_id_are_named(store: ArchiveStore) -> None:
+    for name, content in (
+        ("reevaluation/day=2026-11-20", '{"key":{"payeeId":4711}}'),
+        ("reevaluation/day=2026-11-21", '{"key":{"payeeId":14711}}'),
+        ("whatif/20261120-rule-1", '{"key":{"payeeId":"4711"}}'),
+    ):
+        (store.root / name).mkdir(parents=True)
+        (store.root / name / "result.json").write_bytes(content.encode())
+    assert reports_with(store, "4711") == ["reevaluation/day=2026-11-20", "whatif/20261120-rule-1"]

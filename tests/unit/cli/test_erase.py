@@ -33,6 +33,8 @@ def test_an_erasure_writes_a_signed_certificate_without_the_id(server: Answering
     key, archive, output = tmp_path / "key.pem", tmp_path / "archive", tmp_path / "erased.json"
     private = Ed25519PrivateKey.generate()
     key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    (archive / "whatif/a").mkdir(parents=True)
+    (archive / "whatif/a/result.json").write_text(f'{{"payeeId":{PAYER}}}')
     environ = {"FRAUD_CONTROL_URL": server.url, "FRAUD_CONTROL_TOKEN": "token"}
     words = ("erase", "--payer", PAYER, "--archive", str(archive), "--key", str(key), "--output", str(output))
     ended = fraud(*words, env=environ)
@@ -48,6 +50,7 @@ def test_an_erasure_writes_a_signed_certificate_without_the_id(server: Answering
     assert certificate["erased"]["store alerts"] == 2
     assert certificate["erased"]["archive transactions"] == 0
     assert certificate["lists"] == ["blocked"]
+    assert (certificate["states"], certificate["reports"]) == ([], ["whatif/a"])
     until = {each["place"]: each["until"] for each in certificate["expiring"]}
     erased_at = datetime.strptime(certificate["erasedAt"], "%Y-%m-%d %H:%M:%S UTC").replace(tzinfo=UTC)
     assert until["topic transactions"] == f"{erased_at + timedelta(days=7):%Y-%m-%d %H:%M:%S UTC}"

@@ -17,12 +17,13 @@ import pyarrow.compute as pc
 
 from fraud_rules.batch.archive.files import open_parquet, write_parts
 from fraud_rules.batch.archive.manifest import FileEntry, Manifest, Table
-from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.archive.store import ArchiveStore, named_storage_errors
 from fraud_rules.model.day import Day
 
-__all__ = ["erase_person"]
+__all__ = ["erase_person", "reports_with"]
 
 _ROWS: Final = 131_072
+_REPORTS: Final = ("reevaluation/*/result.json", "whatif/*/result.json")
 _BY_FIELD: Final = (Table.TRANSACTIONS, Table.IMPORTED)
 _BY_DOCUMENT: Final = (Table.ALERTS, Table.SHADOW_ALERTS, Table.CORRECTIONS, Table.QUARANTINE)
 
@@ -41,6 +42,20 @@ def erase_person(store: ArchiveStore, fields: Sequence[str], value: str, now_ms:
                 manifest, rows = _erase(store, manifest, entry, _keeping(entry.table, fields, value), now_ms)
                 erased[entry.table.value] += rows
     return erased
+
+
+def reports_with(store: ArchiveStore, value: str) -> list[str]:
+    """The folders of the re-evaluations and what-ifs whose result has the id as a word, relative to the archive. Raises
+    ArchiveDamaged, ArchiveUnreachable.
+    """
+    word = _word(value)
+    with named_storage_errors(store.root):
+        found = [path for form in _REPORTS for path in store.root.glob(form) if word.search(path.read_bytes())]
+    return sorted(f"{path.parent.parent.name}/{path.parent.name}" for path in found)
+
+
+def _word(value: str) -> re.Pattern[bytes]:
+    return re.compile(rb"(?<![0-9A-Za-z])" + re.escape(value.encode()) + rb"(?![0-9A-Za-z])")
 
 
 def _erase(
@@ -76,7 +91,7 @@ def _keeping(table: Table, fields: Sequence[str], value: str) -> Callable[[pa.Ta
     """The function that returns whether each row stays."""
     if table in _BY_FIELD:
         return lambda rows: _without_value(rows, fields, value)
-    word = re.compile(rb"(?<![0-9A-Za-z])" + re.escape(value.encode()) + rb"(?![0-9A-Za-z])")
+    word = _word(value)
     return lambda rows: pa.array(
         [not _names(content, word, fields, value) for content in rows.column("value").to_pylist()]
     )

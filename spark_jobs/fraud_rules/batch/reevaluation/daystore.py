@@ -114,6 +114,25 @@ class DayStore:
             for folder in path.parent.glob("run-*"):
                 remove_tree(folder)
 
+    def drop_states(self, first: Day) -> list[Day]:
+        """Delete the states of the days from `first` on, with the files of their runs, and return these days. Results
+        stay. Raises DayBusy while a run evaluates one of these days.
+        """
+        dropped = []
+        with named_storage_errors(self.root):
+            days = sorted(Day.parse(path.name.removeprefix("day=")) for path in self.root.glob("day=*"))
+        for day in days:
+            if day < first:
+                continue
+            with self.exclusive(day), named_storage_errors(self._of(day)):
+                runs = list(self._of(day).glob("run-*"))
+                (self._of(day) / "state.json").unlink(missing_ok=True)
+                for folder in runs:
+                    remove_tree(folder)
+            if runs:
+                dropped.append(day)
+        return dropped
+
     def images(self, day: Day, state: SavedState, key_groups: Sequence[int]) -> Mapping[int, bytes]:
         """The images of some key groups. Raises ArchiveDamaged."""
         folder = self._of(day) / state.folder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from fraud_rules.cli.options import Output, Url, connect
 from fraud_rules.cli.proofs.commands import SigningKey
 from fraud_rules.errors import InputInvalid
 from fraud_rules.runtime.clock import now_ms, utc_text
+
+if TYPE_CHECKING:
+    from fraud_rules.batch.archive.store import ArchiveStore
 
 __all__ = ["erase"]
 
@@ -35,7 +38,7 @@ def erase(
     Examples:
       fraud erase --payer 4711 --output erased.json
     """
-    from fraud_rules.batch.archive.erasing import erase_person
+    from fraud_rules.batch.archive.erasing import erase_person, reports_with
     from fraud_rules.proof.certificate import Certificate, expiring_topics, sealed
     from fraud_rules.proof.signature import signer_of
 
@@ -44,6 +47,7 @@ def erase(
     store = archive_store(folder, context)
     found, _ = connect(url).change("POST", "/erasures", {"value": payer})  # first, because it checks the role
     archived = erase_person(store, [each.name for each in context.schema.masked], payer, at_ms)
+    states = _drop_states(store)
     certificate = Certificate(
         person=found["person"],
         erased_at=utc_text(at_ms),
@@ -52,6 +56,8 @@ def erase(
         | {f"archive {name}": rows for name, rows in archived.items()},
         lists=found["lists"],
         expiring=expiring_topics(_topics(context), at_ms),
+        states=states,
+        reports=reports_with(store, payer),
     )
     content = sealed(certificate, sign)
     if output is None:
@@ -62,6 +68,17 @@ def erase(
     except OSError as error:
         raise InputInvalid(f"{output} cannot be written: {error.strerror}; the person is erased") from error
     print(f"{sum(certificate.erased.values())} rows erased; the certificate is in {output}")
+
+
+def _drop_states(store: ArchiveStore) -> list[str]:
+    """Delete the saved states that can have rows of erased people, and name their days: all from the first one that
+    lost rows. The next night computes them again.
+    """
+    from fraud_rules.batch.reevaluation.daystore import DayStore
+    from fraud_rules.model.day import Day
+
+    erased = store.latest().erased
+    return [str(day) for day in DayStore(store).drop_states(Day(erased[0]))] if erased else []
 
 
 def _topics(context: CommandContext) -> Iterator[tuple[str, int | None]]:
