@@ -115,7 +115,6 @@ def fill_version_20(connection: Connection) -> None:
         chain.end = (0, "0" * 64)  # version 20 has no anchors
         for at_ms in (1, 2):
             chain.append(AuditRecord("ada", "labels.upload", "file a", None, {"saved": 1}), at_ms)
-        session.flush()
         session.commit()
 
 
