@@ -23,6 +23,7 @@ from fraud_rules.runtime.clock import now_ms
 from tests.support.conformance import load_schema
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
+from tests.support.nightly.corrected import corrected_alerts
 from tests.support.records.payments import sample_payment
 from tests.support.records.progress import progress_record
 
@@ -47,6 +48,16 @@ def proofs_of(document: Mapping[str, Any], schema: TransactionSchema) -> Iterato
     alerts = written_alerts(recording, schema, settings)
     for position, alert in enumerate(alerts):
         yield build_proof(alert, log, MADE_AT_MS, earlier_alerts=alerts[:position])
+
+
+def added_proofs_of(document: Mapping[str, Any], schema: TransactionSchema) -> Iterator[Proof]:
+    """The proofs of all alerts of a re-evaluation of a document, also of those that the detector wrote."""
+    recording = Recording.of_document(document)
+    settings = settings_of_recording(recording, DetectorSettings())
+    log = PaymentLog(recording, schema, settings)
+    alerts = [each.json for each in corrected_alerts(document, 7, schema, settings)]
+    for alert in alerts:
+        yield build_proof(alert, log, MADE_AT_MS, earlier_alerts=alerts, order="event")
 
 
 def write_run(topics: OwnTopics, payments: int, detector: str = "detector") -> list[str]:

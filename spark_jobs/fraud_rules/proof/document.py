@@ -9,7 +9,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -17,11 +17,14 @@ from fraud_rules.errors import ProofInvalid
 from fraud_rules.proof.plain.rows import Boundary
 
 __all__ = [
-    "KeyGroupBounds", "Proof", "ProvedAuditRow", "ProvedBatch", "ProvedPayment", "ProvedRule", "Seal", "Statement",
-    "checksum", "headers_of", "read_file", "seal_of", "write_file",
+    "EvaluationOrder", "KeyGroupBounds", "Proof", "ProvedAuditRow", "ProvedBatch", "ProvedPayment", "ProvedRule",
+    "Seal", "Statement", "checksum", "headers_of", "read_file", "seal_of", "write_file",
 ]  # fmt: skip
 
 FORMAT: Final = 1
+EvaluationOrder: TypeAlias = Literal["arrival", "event"]
+"""The order in which payments were evaluated: that of a detector, or that of a re-evaluation, by event time first."""
+
 _CLOCK: Final = (1980, 1, 1, 0, 0, 0)
 _MOST_BYTES: Final = 256 * 1024 * 1024
 
@@ -109,7 +112,7 @@ class Statement(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     `partition` and `offset` are the place of the payment, `role` is that of its row in a grouping by an entity.
     `incarnation` is the record that added the rule. `settings` bound the payments that are readable. `missing` names
     what the proof's maker could not read. `is_warm`: a warm-up has added payments from before the grouping to its
-    history.
+    history. `order`: an alert that a re-evaluation added has the order of event times.
     """
 
     format: int
@@ -129,6 +132,7 @@ class Statement(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     missing: list[str] = []
     role: str | None = None
     is_warm: bool = False
+    order: EvaluationOrder = "arrival"
 
 
 class ProvedAuditRow(msgspec.Struct, frozen=True, rename="camel"):

@@ -22,6 +22,8 @@ def verdict_lines(proof: Proof, verdict: ProofVerdict, most_rows: int) -> Iterat
     scene, alert = verdict.scene, verdict.scene.alert
     yield f"alert {alert['alertId']} of rule {scene.rule['ruleId']}, version {scene.version}"
     yield f"payment {alert['triggeringEvent'][ID_FIELD]} of {utc_text(alert['eventTime'])}, {place_text(proof)}"
+    if proof.statement.order == "event":
+        yield "a re-evaluation added the alert: the order of payments is that of their event times"
     yield f"key {', '.join(f'{name} {_cell(value)}' for name, value in alert['key'].items()) or 'of all payments'}"
     for text in rule_lines(scene):
         yield f"  {text}"

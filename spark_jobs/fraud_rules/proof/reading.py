@@ -19,7 +19,7 @@ from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.errors import ConfigError, ProofInvalid, RuleRejected
 from fraud_rules.model.limits import UNBOUNDED, RecordLimits
 from fraud_rules.model.rule import Rule
-from fraud_rules.model.schema import ID_FIELD, ROLE, FieldType, TransactionSchema
+from fraud_rules.model.schema import ID_FIELD, ROLE, TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.model.value_list import ListChange, ListOperation
 from fraud_rules.model.value_map import MAP_SCALE, MapChange
 from fraud_rules.proof.document import Proof, ProvedPayment
@@ -43,8 +43,8 @@ _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 class PaymentScene:
     """The payment of a proof: the rule as its record says it, the plain scene, and what is only stated.
 
-    `rows` are all rows of the key in order of arrival, each with its partition and offset as text, and the remark why
-    the payment cannot count it.
+    `rows` are all rows of the key in the order of evaluation, each with its partition and offset as text, and the
+    remark why the payment cannot count it.
     """
 
     alert: Mapping[str, Any]
@@ -183,7 +183,8 @@ def _rule_in_force(changes: Mapping[int, Any], rule_id: int, version: int) -> Ru
 
 
 def _rows_of_key(proof: Proof, schema: TransactionSchema, rule: Rule, pins: Mapping[int, int]) -> list[_KeyRow]:
-    """The rows of the payment's key, in order of arrival. Raises ProofInvalid for an unreadable payment."""
+    """The rows of the payment's key, in the statement's order. Raises ProofInvalid for an unreadable payment."""
+    statement = proof.statement
     of_place = {(each.partition, each.offset): each for each in proof.payments}
     entity = schema.entity_of(rule.grouping)
     found: list[tuple[tuple[int, ...], _KeyRow]] = []
@@ -196,10 +197,10 @@ def _rows_of_key(proof: Proof, schema: TransactionSchema, rule: Rule, pins: Mapp
             more = {} if entity is None else {entity.name: values[str(name)], ROLE: role}
             pin = pins.get(payment.batch, 0)
             placed = PlacedRow(payment.append_ms, pin, payment.retained_from, {**values, **more})
-            order = payment.batch, payment.append_ms, *place, number
-            found.append((order, _KeyRow(place, placed)))
+            arrival = payment.batch, payment.append_ms, *place, number
+            at = arrival if statement.order == "arrival" else (values[TIME_FIELD], *arrival)
+            found.append((at, _KeyRow(place, placed)))
     found.sort(key=lambda each: each[0])
-    statement = proof.statement
     e = _payment_of(proof)
     own = next((row.placed.values for _, row in found if _is_of(row, e, statement.role)), None)
     if own is None:

@@ -26,6 +26,10 @@ _PREVIOUS: Final = re.compile(r"previous\s*\(\s*(\w+)\s*\)", re.IGNORECASE)
 _STATED: Final = ("suppressed", "detectionTime")
 """Members of an alert that no proof determines: they need all earlier alerts, and the detector's clock."""
 
+_CORRECTED: Final = ("the cool-downs and marks of earlier corrected alerts",)
+"""What the state of the re-evaluation had at the payment. Its alerts are those of the corrected end of the day before,
+which are published in part only."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProofVerdict:
@@ -66,7 +70,7 @@ def check_proof(proof: Proof) -> ProofVerdict:
     scene = read_scene(proof)
     checked = ["payments", "rules", "audit"] if proof.audit else ["payments", "rules"]
     differences += [*_record_faults(proof, scene), *audit_faults(proof, scene.rule)]
-    stated = [*scene.stated, *_STATED]
+    stated = [*scene.stated, *_STATED, *(_CORRECTED if proof.statement.order == "event" else ())]
     if scene.is_recomputable:
         computed, unknown = _recomputed(scene)
         stated += unknown
@@ -170,7 +174,8 @@ def _record_faults(proof: Proof, scene: PaymentScene) -> Iterator[str]:
         yield "bounds, watermark: the payment is late, so no rule is evaluated for it"
     if scene.rule["ruleState"] not in ("ACTIVE", "SHADOW"):
         yield f"rules, {scene.version}: the rule is {scene.rule['ruleState']}, so it writes no alert"
-    yield from _cooldown_faults(scene)
+    if statement.order == "arrival":
+        yield from _cooldown_faults(scene)
 
 
 def _cooldown_faults(scene: PaymentScene) -> Iterator[str]:

@@ -7,22 +7,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from fraud_rules.batch.reevaluation.compare import AlertVerdict, compare
-from fraud_rules.batch.reevaluation.cuts import PinnedTimeline
-from fraud_rules.batch.reevaluation.evaluate import DayRun
-from fraud_rules.batch.reevaluation.feed import arranged
-from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.recording import Recording
-from fraud_rules.replay.replay import replay_recording, settings_of_recording
+from fraud_rules.replay.replay import replay_recording
 from tests.support.conformance import Case, load_cases, load_schema
-from tests.support.nightly.cuts import cuts_of_ends
+from tests.support.nightly.corrected import corrected_alerts
 from tests.support.oracle.day import completed, identity
 from tests.support.streams.features import (
     ENTITIES,
@@ -64,35 +57,8 @@ def live_alerts(document: Mapping[str, Any], schema: TransactionSchema = NULLABL
 
 def corrected(document: Mapping[str, Any], slice_rows: int, schema: TransactionSchema = NULLABLE) -> Alerts:
     """The alerts of a re-evaluation of the stream in slices, with a saved and restored state between slices."""
-    recording = Recording.of_document(document)
-    settings = settings_of_recording(recording, SETTINGS)
-    log = [read_entry(rule.version, rule.append_ms, rule.value, schema, settings.limits) for rule in recording.rules]
-    rest: dict[int, int] = {}
-    for tx in recording.transactions:
-        rest[tx.partition] = tx.offset + 1
-    batches = [(dict(batch.ends), batch.pin) for batch in recording.batches] + [(rest, len(log))]
-    refused = {version for batch in recording.batches for version in batch.rejections}
-    cuts = cuts_of_ends([ends for ends, _ in batches], [pin for _, pin in batches], refused)
-    rows = decode_transactions(
-        RawTransactions.of(
-            [tx.value for tx in recording.transactions],
-            [tx.partition for tx in recording.transactions],
-            [tx.offset for tx in recording.transactions],
-            [tx.append_ms for tx in recording.transactions],
-        ),
-        schema,
-        settings.record_limits,
-    ).batch
-    rows = arranged(rows, cuts.batch_of(rows))
-    timeline = PinnedTimeline(log, cuts)
-    found: Alerts = {}
-    state: dict[int, bytes] = {}
-    for start in range(0, len(rows), slice_rows):
-        run = DayRun(range(settings.key_groups), timeline, schema, settings, state)
-        part = rows.take(np.arange(start, min(start + slice_rows, len(rows))))
-        found |= {alert.alert_id: json.loads(alert.json) for alert in run.process(part, 0)}
-        state = dict(run.images())
-    return found
+    found = corrected_alerts(document, slice_rows, schema, SETTINGS)
+    return {alert.alert_id: json.loads(alert.json) for alert in found}
 
 
 def of_transaction(alerts: Alerts) -> set[tuple[Any, ...]]:

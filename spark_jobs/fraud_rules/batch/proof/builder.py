@@ -22,6 +22,7 @@ from fraud_rules.model.schema import ID_FIELD, ROLE, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.proof.document import (
     Bytes,
+    EvaluationOrder,
     KeyGroupBounds,
     Proof,
     ProvedBatch,
@@ -31,6 +32,7 @@ from fraud_rules.proof.document import (
     checksum,
     headers_of,
 )
+from fraud_rules.proof.plain.rows import Boundary
 from fraud_rules.replay.recording import RecordedBatch, RecordedTransaction, Recording
 from fraud_rules.replay.warm_up import decode_records
 
@@ -161,9 +163,11 @@ class JudgedRow:
     role: str | None
     key: Mapping[str, object]
     trace: GroupingTrace
+    boundaries: Sequence[Boundary]
+    order: EvaluationOrder
 
 
-def rows_of(log: PaymentLog, position: int, rule_id: int) -> list[JudgedRow] | None:
+def rows_of(log: PaymentLog, position: int, rule_id: int, order: EvaluationOrder = "arrival") -> list[JudgedRow] | None:
     """The rows of a payment in the grouping of a rule, one for each role of an entity; empty if the key is null. None
     if the rule was not in force for the payment."""
     number = int(log.numbers[position])
@@ -171,18 +175,21 @@ def rows_of(log: PaymentLog, position: int, rule_id: int) -> list[JudgedRow] | N
     in_force = log.rules_at(position, timeline).rules.get(rule_id)
     if in_force is None:
         return None
+    # By event time, a row may follow one of a later batch, which knows more of the rule log.
+    whole = timeline if order == "arrival" else log.timeline(len(log.batches) - 1)
+    boundaries = boundaries_of(whole, in_force.rule.grouping)
     entity = log.schema.entity_of(in_force.rule.grouping)
     values, found = log.decoded.row(position, log.schema), []
     for role, name in enumerate([None] if entity is None else entity.role_names):
         place = RowPlace(int(log.decoded.partition[position]), int(log.decoded.offset[position]), role)
         traced = trace(
-            log.decoded, log.numbers, log.pins, place, in_force.rule.grouping, timeline, log.schema,
-            log.settings.key_groups, log.settings.max_out_of_orderness_ms,
+            log.decoded, log.numbers, log.pins, place, in_force.rule.grouping, whole, log.schema,
+            log.settings.key_groups, log.settings.max_out_of_orderness_ms, order,
         )  # fmt: skip
         if traced is not None:
             fields = {} if entity is None else {entity.name: entity.fields[role]}
             key = {each: values[fields.get(each, each)] for each in in_force.rule.grouping}
-            found.append(JudgedRow(number, timeline, in_force, name, key, traced))
+            found.append(JudgedRow(number, timeline, in_force, name, key, traced, boundaries, order))
     return found
 
 
@@ -194,16 +201,17 @@ def build_proof(
     earlier_alerts: Iterable[bytes] = (),
     missing: Sequence[str] = (),
     from_ms: int | None = None,
+    order: EvaluationOrder = "arrival",
 ) -> Proof:
     """Build the proof of an alert as it was written. Raises NotProvable.
 
-    `earlier_alerts` has those from before it. `missing` names what the recording lacks. The recording
-    begins with the history, or with `from_ms` it has all payments that were appended from that time on.
+    `earlier_alerts` has those from before it, in `order` "event" also others. `missing` names what the recording lacks.
+    The recording begins with the history, or with `from_ms` it has all payments that were appended from that time on.
     """
     document = _decode(alert)
     transaction_id, rule_id = document["triggeringEvent"][ID_FIELD], document["ruleId"]
     for position in log.places_of(transaction_id, document["ingestionTime"]):
-        for row in rows_of(log, position, rule_id) or ():
+        for row in rows_of(log, position, rule_id, order) or ():
             is_own = row.in_force.version == document["ruleVersion"] and row.role == document.get(ROLE)
             if is_own and row.trace.rows[-1].is_accepted:
                 earlier = [each for each in earlier_alerts if is_of_key(_decode(each), rule_id, document["key"])]
@@ -229,7 +237,8 @@ def proof_of_row(
     numbers = log.numbers_by_place()
     payments = [log.payment(place, numbers[place], held[place]) for place in sorted(held)]
     begins = row.timeline.latest.groupings.get(rule.grouping)
-    is_known = from_ms is None or (begins is not None and begins.epoch_ms >= from_ms)
+    # A re-evaluation may begin its history with a later day than the detector.
+    is_known = row.order == "arrival" and (from_ms is None or (begins is not None and begins.epoch_ms >= from_ms))
     statement = Statement(
         format=1,
         product=metadata.version("fraud-rules"),
@@ -254,11 +263,12 @@ def proof_of_row(
             "maxTransactionBytes": settings.max_transaction_bytes,
             "maxOutOfOrdernessMs": settings.max_out_of_orderness_ms,
         },
-        boundaries=boundaries_of(row.timeline, rule.grouping),
+        boundaries=list(row.boundaries),
         earlier_alerts=[msgspec.Raw(each) for each in earlier],
         missing=list(missing),
         role=row.role,
         is_warm=_is_warm(row, log),
+        order=row.order,
     )
     return Proof(
         statement=statement,
@@ -271,8 +281,10 @@ def proof_of_row(
 
 
 def _is_warm(row: JudgedRow, log: PaymentLog) -> bool:
-    """Whether a warm-up of the rule's grouping has joined the state up to the batch of a row."""
-    joined = {each.version for batch in log.batches[: row.number + 1] for each in batch.warm_ups}
+    """Whether a warm-up of the rule's grouping has joined the state up to the batch of a row; by event time, it may
+    also have joined a later batch."""
+    end = row.number + 1 if row.order == "arrival" else len(log.batches)
+    joined = {each.version for batch in log.batches[:end] for each in batch.warm_ups}
     requests = [each.change for each in row.timeline.entries if each.version in joined]
     return any(isinstance(each, Rule) and each.grouping == row.in_force.rule.grouping for each in requests)
 
@@ -283,12 +295,14 @@ def is_of_key(alert: Mapping[str, Any], rule_id: int, key: Mapping[str, object])
 
 
 def _arrived_before(other: Mapping[str, Any], row: JudgedRow, log: PaymentLog) -> bool:
-    """Whether the payment of another alert of the same rule and key arrived before a row."""
+    """Whether the payment of another alert of the same rule and key is before a row, in the row's order."""
     rows, rule = row.trace.rows, row.in_force.rule
     entity = log.schema.entity_of(rule.grouping)
     role = 0 if entity is None else entity.role_names.index(other[ROLE])
     name = other["triggeringEvent"][ID_FIELD], other["ingestionTime"], role
     is_known = any((x.transaction_id, x.append_ms, x.place.role) == name and x.is_accepted for x in rows[:-1])
+    if row.order == "event":
+        return bool(is_known or other["eventTime"] < rows[0].event_ms)
     return bool(is_known or other["ingestionTime"] < rows[0].append_ms)
 
 

@@ -18,6 +18,7 @@ from fraud_rules.model.rule import Control
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, ROLE, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
+from fraud_rules.proof.document import EvaluationOrder
 from fraud_rules.proof.plain.rows import Boundary
 
 __all__ = ["GroupingTrace", "RowPlace", "TracedRow", "boundaries_of", "trace"]
@@ -82,22 +83,24 @@ def trace(
     schema: TransactionSchema,
     key_groups: int,
     max_out_of_orderness_ms: int,
+    order: EvaluationOrder = "arrival",
 ) -> GroupingTrace | None:
     """Follow the rows up to the row `at`. None if the payment has no such row: a field of the key is null.
 
     `numbers` and `pins`, int64[n], have the number of each transaction's batch and the end of the rule log that it saw.
+    `timeline` has the rule log of all these batches.
     """
     numbered = {**batch.columns, _NUMBER: _column(numbers), _PIN: _column(pins)}
     rows = role_rows(
         TransactionBatch(batch.append_ms, batch.partition, batch.offset, numbered), schema.entity_of(grouping)
     )
     for key_group, part in rows_by_key_group(rows, grouping, key_groups).items():
-        order = _arrival_order(part)
-        places = _places(part, order)
+        sequence = _sequence(part, order)
+        places = _places(part, sequence)
         if at in places:
             count = places.index(at) + 1
             return _follow(
-                part.take(order[:count]), places[:count], grouping, timeline, max_out_of_orderness_ms, key_group
+                part.take(sequence[:count]), places[:count], grouping, timeline, max_out_of_orderness_ms, key_group
             )
     return None
 
@@ -109,9 +112,10 @@ def _column(values: Ints) -> Column:
     return Column(values, None, None)
 
 
-def _arrival_order(rows: TransactionBatch) -> Ints:
+def _sequence(rows: TransactionBatch, order: EvaluationOrder) -> Ints:
     role = rows.columns[ROLE].values if ROLE in rows.columns else np.zeros(len(rows), np.int64)
-    return np.lexsort((role, rows.offset, rows.partition, rows.append_ms, rows.columns[_NUMBER].values))
+    arrival = role, rows.offset, rows.partition, rows.append_ms, rows.columns[_NUMBER].values
+    return np.lexsort(arrival if order == "arrival" else (*arrival, rows.columns[TIME_FIELD].values))
 
 
 def _places(rows: TransactionBatch, order: Ints) -> list[RowPlace]:
@@ -186,12 +190,14 @@ def _entries_seen(rows: TransactionBatch, timeline: RuleTimeline) -> list[int]:
 
 
 def _connected(x: _Accepted, y: _Accepted, boundaries: Sequence[Boundary], timeline: RuleTimeline) -> bool:
+    """Whether no boundary that one of the two knows lies between them, and the earlier row x knows none that y does
+    not know."""
     first_ms, last_ms = sorted((x.append_ms, y.append_ms))
-    known = max(x.seen, y.seen)
+    known = [each for each in boundaries if each.kind != "END"]
+    positions = [(each, timeline.position_of(each.version)) for each in known]
     return not any(
-        first_ms < each.time_ms <= last_ms and timeline.position_of(each.version) < known
-        for each in boundaries
-        if each.kind != "END"
+        y.seen <= position < x.seen or (first_ms < each.time_ms <= last_ms and position < y.seen)
+        for each, position in positions
     )
 
 

@@ -31,14 +31,15 @@ class PlacedRow(NamedTuple):
 
 
 def is_connected(x: PlacedRow, y: PlacedRow, boundaries: Sequence[Boundary]) -> bool:
-    """Whether no start and no clear that one of the two rows knows lies between them."""
+    """Whether no start and no clear that one of the two rows knows lies between them, and the earlier row x knows none
+    that y does not know."""
     first_ms, last_ms = sorted((x.append_ms, y.append_ms))
-    between = [each for each in boundaries if each.kind != "END" and first_ms < each.time_ms <= last_ms]
-    return not any(x.sees(each) or y.sees(each) for each in between)
+    begins = [each for each in boundaries if each.kind != "END"]
+    return not any(first_ms < each.time_ms <= last_ms if y.sees(each) else x.sees(each) for each in begins)
 
 
 def remarks(rows: Sequence[PlacedRow], boundaries: Sequence[Boundary]) -> list[str]:
-    """Why the last row cannot count each row of its key, in order of arrival; empty for a row that it can count."""
+    """Why the last row cannot count each row of its key, in order; empty for a row that it can count."""
     kept: dict[object, list[PlacedRow]] = {}
     found, e = [], rows[-1]
     for x in rows:
