@@ -23,7 +23,7 @@ from fraud_rules.replay.recording import (
     Recording,
 )
 
-__all__ = ["RunPart", "record_part", "record_run"]
+__all__ = ["RunPart", "record_part", "record_run", "recorded_rules"]
 
 
 def record_run(kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema) -> Recording:
@@ -122,16 +122,22 @@ def _recording(
 ) -> Recording:
     """The recording of these batches, with the rule log that the last one has read."""
     topics = settings.topics
-    with TopicReader(kafka, topics.rules) as reader:
-        first = reader.ends()[0]
-        _require([f"{topics.rules}-0 from 0 to {first}"] if first else [])
-        rules = [
-            RecordedRule(record.offset, record.append_ms, record.value, record.headers)
-            for record in reader.read(0, batches[-1].rules_end)
-        ]
+    rules = recorded_rules(kafka, topics.rules, batches[-1].rules_end)
     operations = read_operations(kafka, topics.rule_operations)
     recorded = [_batch(each, topics.transactions, operations) for each in batches]
     return Recording(rules, transactions, recorded, settings.key_groups, _settings(settings))
+
+
+def recorded_rules(kafka: KafkaConnection, topic: str, end: int | None = None) -> list[RecordedRule]:
+    """The records of the rule log below an end, by default all. Raises BrokerUnavailable, and FraudError if the topic
+    has lost its beginning."""
+    with TopicReader(kafka, topic) as reader:
+        first, last = reader.ends()
+        _require([f"{topic}-0 from 0 to {first}"] if first else [])
+        return [
+            RecordedRule(record.offset, record.append_ms, record.value, record.headers)
+            for record in reader.read(0, last if end is None else end)
+        ]
 
 
 def _require(lost: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ from tests.support.rules import count_rule
 pytestmark = pytest.mark.integration
 
 TOPIC_ROLES = (
-    "transactions", "rules", "alerts", "shadow_alerts", "rule_operations", "detector_progress",
+    "transactions", "rules", "alerts", "shadow_alerts", "alert_corrections", "rule_operations", "detector_progress",
 )  # fmt: skip
 
 

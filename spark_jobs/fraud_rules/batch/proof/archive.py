@@ -5,10 +5,12 @@ The archive keeps the values of payments, but not their bytes. So they become JS
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,12 +31,20 @@ from fraud_rules.logs.detector_status import rejected_versions
 from fraud_rules.logs.recorder import RunPart
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
-from fraud_rules.replay.recording import RecordedBatch, RecordedTransaction, RecordedWarmUp
+from fraud_rules.replay.recording import RecordedBatch, RecordedRule, RecordedTransaction, RecordedWarmUp, Recording
 
-__all__ = ["archived_alert", "archived_alerts", "with_archive"]
+__all__ = ["added_alert", "archived_added_alert", "archived_alert", "archived_alerts", "archived_part", "with_archive"]
 
 _REJECTED: Final = Reason("state", "refused by the detector")
 _ALERTS: Final = (Table.ALERTS, Table.SHADOW_ALERTS)
+
+
+class _AddedAlert(msgspec.Struct):
+    kind: str
+    alert: msgspec.Raw = msgspec.Raw(b"")
+
+
+_decode_correction = msgspec.json.Decoder(_AddedAlert).decode
 
 
 def with_archive(
@@ -53,26 +63,73 @@ def with_archive(
     if not manifest.of(Table.TRANSACTIONS):
         return part
     known = {(each.partition, each.offset) for each in part.recording.transactions}
-    found = _payments(store, manifest, schema, span_ms, settings, budget)
+    events_ms = span_ms[0], span_ms[1] + settings.future_tolerance_ms
+    found = _payments(store, manifest, schema, events_ms, span_ms, budget)
     payments = [each for each in found if (each.partition, each.offset) not in known]
-    batches, missing = _batches(store, manifest, settings, span_ms[0], payments, budget)
+    written = _own_batches(store, manifest, settings, span_ms[0])
+    batches, missing = _batches(written, settings.topics.transactions, span_ms[0], payments, budget)
     missing += _gaps(part, manifest, settings.topics.transactions, span_ms[0])
     if payments:
-        missing.append(f"the bytes of {len(payments)} payments, whose values are from the archive")
+        missing.append(_without_bytes(payments))
     recording = replace(part.recording, batches=[*batches, *part.recording.batches])
     return RunPart(recording, span_ms[0], missing, part.kept, payments)
 
 
+def archived_part(
+    store: ArchiveStore,
+    settings: DetectorSettings,
+    schema: TransactionSchema,
+    rules: list[RecordedRule],
+    events_ms: tuple[int, int],
+    seen_ms: int,
+    budget: ReadBudget,
+) -> RunPart:
+    """The part of a run that a re-evaluation read at `seen_ms`: the payments that were evaluated, by the first and the
+    last event time, and the batches that evaluated them.
+
+    Raises ArchiveDamaged, ArchiveUnreachable and NotProvable.
+    """
+    manifest, topic = store.latest(), settings.topics.transactions
+    since_ms = events_ms[0] - settings.future_tolerance_ms
+    found = list(_payments(store, manifest, schema, events_ms, (since_ms, seen_ms), budget))
+    written = _own_batches(store, manifest, settings, min((each.append_ms for each in found), default=since_ms))
+    batches, _ = _batches(_readers(written, topic, found), topic, since_ms, found, budget)
+    ends: dict[int, int] = {}
+    for batch in batches:
+        ends |= batch.ends
+    payments = [each for each in found if each.offset < ends.get(each.partition, 0)]
+    missing = [_without_bytes(payments)] if payments else []
+    return RunPart(Recording(rules, [], batches, settings.key_groups), since_ms, missing, archived=payments)
+
+
 def archived_alert(store: ArchiveStore, alert_id: str) -> bytes | None:
     """The alert as it was written, live or shadow. None if the archive has no such alert."""
+    return next(_records_of(store, _ALERTS, alert_id), None)
+
+
+def archived_added_alert(store: ArchiveStore, alert_id: str) -> bytes | None:
+    """The alert that a re-evaluation added last. None if the archive has no such correction."""
+    found = map(added_alert, _records_of(store, [Table.CORRECTIONS], alert_id))
+    return next((each for each in found if each is not None), None)
+
+
+def added_alert(value: bytes) -> bytes | None:
+    """The alert in a correction. None for other corrections, and for a record that is none."""
+    try:
+        correction = _decode_correction(value)
+    except UNDECODABLE:
+        return None
+    return bytes(correction.alert) or None if correction.kind == "ADDED" else None
+
+
+def _records_of(store: ArchiveStore, tables: Sequence[Table], alert_id: str) -> Iterator[bytes]:
+    """The records with the id of an alert as their key, the newest first."""
     manifest, key = store.latest(), alert_id.encode()
-    files = [file for table in _ALERTS for file in manifest.of(table)]
+    files = [file for table in tables for file in manifest.of(table)]
     for file in sorted(files, key=lambda each: each.day, reverse=True):
         if pc.any(_is_key(read_log(store, [file], ["key"]), key)).as_py():
             table = read_log(store, [file], ["key", "value"])
-            values: list[bytes] = table.filter(_is_key(table, key)).column("value").to_pylist()
-            return values[0]
-    return None
+            yield from reversed(table.filter(_is_key(table, key)).column("value").to_pylist())
 
 
 def archived_alerts(store: ArchiveStore, from_ms: int, last_ms: int) -> Iterator[bytes]:
@@ -95,45 +152,73 @@ def _payments(
     store: ArchiveStore,
     manifest: Manifest,
     schema: TransactionSchema,
-    span_ms: tuple[int, int],
-    settings: DetectorSettings,
+    events_ms: tuple[int, int],
+    appends_ms: tuple[int, int],
     budget: ReadBudget,
 ) -> Iterator[RecordedTransaction]:
-    """The payments that were appended in a time and whose event time is not older."""
-    first_ms, last_ms = span_ms
-    until_ms = last_ms + settings.future_tolerance_ms
+    """The payments with these event and append times, each the first and the last one."""
+    first_ms, until_ms = events_ms
     files = [each for each in manifest.of(Table.TRANSACTIONS) if first_ms <= each.last_ms and each.first_ms <= until_ms]
     for rows in DayFeed(store, files, schema, None, first_ms).slices() if files else ():
-        if int(rows.columns[TIME_FIELD].values.min()) > until_ms:
+        times = rows.columns[TIME_FIELD].values
+        if int(times.min()) > until_ms:
             return
-        chosen = np.flatnonzero((rows.append_ms >= first_ms) & (rows.append_ms <= last_ms))
+        is_appended = (rows.append_ms >= appends_ms[0]) & (rows.append_ms <= appends_ms[1])
+        chosen = np.flatnonzero(is_appended & (times <= until_ms))
         budget.take(len(chosen))
         for i, row in zip(chosen.tolist(), rows.rows(chosen.tolist(), schema), strict=True):
             place = int(rows.append_ms[i]), int(rows.partition[i]), int(rows.offset[i])
             yield RecordedTransaction(*place, encode(row))
 
 
+def _readers(
+    batches: Iterable[tuple[int, WrittenBatch]], topic: str, payments: Sequence[RecordedTransaction]
+) -> Iterator[tuple[int, WrittenBatch]]:
+    """The batches that have read one of these payments, each after the batch before it, and those with warm-ups.
+
+    A payment that came hours late would need all batches of these hours: 20 a second.
+    """
+    offsets: dict[int, list[int]] = {}
+    for each in payments:
+        offsets.setdefault(each.partition, []).append(each.offset)
+    for of_partition in offsets.values():
+        of_partition.sort()
+    reached: dict[int, int] = {}
+    before: tuple[int, WrittenBatch] | None = None
+    for append_ms, batch in batches:
+        ends = batch.ends_of(topic)
+        counts = {at: bisect_left(offsets[at], end) for at, end in ends.items() if at in offsets}
+        if batch.warm_ups or any(count > reached.get(at, 0) for at, count in counts.items()):
+            if before is not None:
+                yield before
+            yield append_ms, batch
+            before = None
+        else:
+            before = append_ms, batch
+        reached |= counts
+
+
 def _batches(
-    store: ArchiveStore,
-    manifest: Manifest,
-    settings: DetectorSettings,
+    written: Iterable[tuple[int, WrittenBatch]],
+    topic: str,
     from_ms: int,
     payments: Sequence[RecordedTransaction],
     budget: ReadBudget,
 ) -> tuple[list[RecordedBatch], list[str]]:
-    """The batches from the last one before a time up to those of these payments, and what is missing before them."""
+    """Of these batches, those from the last one before a time up to those of the payments, and what is missing before
+    them. `written` has the batches with the append times of their records."""
     found, missing = list[RecordedBatch](), list[str]()
     unread: dict[int, int] = {}
     for each in payments:
         unread[each.partition] = max(unread.get(each.partition, 0), each.offset)
-    for append_ms, batch in _own_batches(store, manifest, settings, from_ms):
+    for append_ms, batch in written:
         if append_ms < from_ms:
             found.clear()
         else:
             budget.take(1)
             if not found and batch.batch_id > 0:
                 missing.append(f"the batches before batch {batch.batch_id}")
-        ends = batch.ends_of(settings.topics.transactions)
+        ends = batch.ends_of(topic)
         warm_ups = tuple(
             RecordedWarmUp(warm.version, {int(at): end for at, end in warm.ends.items()}) for warm in batch.warm_ups
         )
@@ -159,6 +244,10 @@ def _own_batches(
                 yield append_ms, decode_batch(value or b"")
             except UNDECODABLE:
                 continue
+
+
+def _without_bytes(payments: Sequence[RecordedTransaction]) -> str:
+    return f"the bytes of {len(payments)} payments, whose values are from the archive"
 
 
 def _gaps(part: RunPart, manifest: Manifest, topic: str, from_ms: int) -> Iterator[str]:

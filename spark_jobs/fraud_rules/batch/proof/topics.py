@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
@@ -15,9 +15,18 @@ from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.archive.topic_identity import is_of_topic
 from fraud_rules.batch.proof.answers import PaymentAnswer, answers_of, rules_in_force
-from fraud_rules.batch.proof.archive import archived_alert, archived_alerts, with_archive
+from fraud_rules.batch.proof.archive import (
+    added_alert,
+    archived_added_alert,
+    archived_alert,
+    archived_alerts,
+    archived_part,
+    with_archive,
+)
 from fraud_rules.batch.proof.budget import MOST_RECORDS, ReadBudget
 from fraud_rules.batch.proof.builder import PaymentLog, build_proof, first_read_ms, is_of_key
+from fraud_rules.batch.reevaluation.corrections import read_tails
+from fraud_rules.batch.reevaluation.published import PublishedAlerts
 from fraud_rules.codec.rules.codec import parse_rule_document, read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.codec.transactions.needle import Needle
@@ -26,13 +35,14 @@ from fraud_rules.errors import InputInvalid, NotProvable, RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_or_skip, decode_reason
 from fraud_rules.kafka.reader import Record, TopicReader
-from fraud_rules.logs.recorder import RunPart, record_part
+from fraud_rules.logs.recorder import RunPart, record_part, recorded_rules
 from fraud_rules.logs.transactions import raw_transactions
+from fraud_rules.model.day import Day, days_between
 from fraud_rules.model.limits import UNBOUNDED
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.proof.audit import with_audit
-from fraud_rules.proof.document import Proof, ProvedAuditRow
+from fraud_rules.proof.document import EvaluationOrder, Proof, ProvedAuditRow
 from fraud_rules.replay.replay import settings_of_recording
 
 __all__ = ["ProofSource", "answers_from_topics", "prove_from_topics", "prove_record"]
@@ -74,17 +84,29 @@ class ProofSource:
 def prove_from_topics(alert_id: str, source: ProofSource, made_at_ms: int) -> Proof:
     """Prove a published alert. Raises NotProvable if topics and archive lack it, BrokerUnavailable, and the errors of
     the archive."""
-    record = _find_alert(alert_id, source, ReadBudget(source.most_records))
-    if record is None:
-        record = archived_alert(ArchiveStore(source.archive), alert_id)
-    if record is None:
-        topics = source.settings.topics
-        raise NotProvable(f"no alert {alert_id} is in {topics.alerts}, in {topics.shadow_alerts} or in the archive")
-    return prove_record(record, source, made_at_ms)
+    budget, store, topics = ReadBudget(source.most_records), ArchiveStore(source.archive), source.settings.topics
+    record = next(_records_of(alert_id, (topics.alerts, topics.shadow_alerts), source, budget), None)
+    record = archived_alert(store, alert_id) if record is None else record
+    if record is not None:
+        return prove_record(record, source, made_at_ms)
+    corrections = map(added_alert, _records_of(alert_id, (topics.alert_corrections,), source, budget))
+    record = next((each for each in corrections if each is not None), None)
+    record = archived_added_alert(store, alert_id) if record is None else record
+    if record is not None:
+        return prove_record(record, source, made_at_ms, order="event")
+    names = f"{topics.alerts}, in {topics.shadow_alerts}, in {topics.alert_corrections}"
+    raise NotProvable(f"no alert {alert_id} is in {names} or in the archive")
 
 
-def prove_record(record: bytes, source: ProofSource, made_at_ms: int, audit: Sequence[ProvedAuditRow] = ()) -> Proof:
-    """Prove an alert as it was written. `audit` has the rows of the audit log about its rule, ascending.
+def prove_record(
+    record: bytes,
+    source: ProofSource,
+    made_at_ms: int,
+    audit: Sequence[ProvedAuditRow] = (),
+    order: EvaluationOrder = "arrival",
+) -> Proof:
+    """Prove an alert as it was written. `audit` has the rows of the audit log about its rule, ascending. `order` is
+    that of its payments: "event" for an alert that a re-evaluation added.
 
     Raises NotProvable, BrokerUnavailable, and the errors of the archive.
     """
@@ -93,7 +115,14 @@ def prove_record(record: bytes, source: ProofSource, made_at_ms: int, audit: Seq
     except UNDECODABLE as error:
         raise NotProvable(f"the alert is unreadable: {decode_reason(error)}") from error
     budget = ReadBudget(source.most_records)
-    since_ms = _first_ms(alert, source.schema) - source.settings.future_tolerance_ms
+    first_ms = _first_ms(alert, source.schema)
+    since_ms = first_ms - source.settings.future_tolerance_ms
+    if order == "event":
+        log, part = _re_evaluated_payments(source, alert, first_ms, budget)
+        earlier = list(_corrected_alerts(alert, source, first_ms, budget))
+        return with_audit(
+            build_proof(record, log, made_at_ms, earlier_alerts=earlier, missing=part.missing, order=order), audit
+        )
     log, part = _payments(source, since_ms, alert["ingestionTime"], budget)
     earlier = list(_earlier_alerts(alert, source, since_ms, budget))
     proof = build_proof(record, log, made_at_ms, earlier_alerts=earlier, missing=part.missing, from_ms=part.from_ms)
@@ -109,6 +138,35 @@ def _payments(source: ProofSource, from_ms: int, last_ms: int, budget: ReadBudge
         if is_of_topic(source.kafka, store.latest(), settings.topics.transactions):
             part = with_archive(part, store, settings, schema, (from_ms, last_ms), budget)
     return PaymentLog(part.recording, schema, settings_of_recording(part.recording, settings), part.archived), part
+
+
+def _re_evaluated_payments(
+    source: ProofSource, alert: Mapping[str, Any], first_ms: int, budget: ReadBudget
+) -> tuple[PaymentLog, RunPart]:
+    """The payments that a re-evaluation read up to an alert's, by event time, from the archive as the re-evaluation."""
+    settings, schema = source.settings, source.schema
+    rules = recorded_rules(source.kafka, settings.topics.rules)
+    events_ms = first_ms, alert["eventTime"]
+    store = ArchiveStore(source.archive)
+    part = archived_part(store, settings, schema, rules, events_ms, alert["detectionTime"], budget)
+    return PaymentLog(part.recording, schema, settings, part.archived), part
+
+
+def _corrected_alerts(
+    alert: Mapping[str, Any], source: ProofSource, first_ms: int, budget: ReadBudget
+) -> Iterator[bytes]:
+    """The alerts of the same rule and key that are in effect after all corrections so far, of the days of a window."""
+    store, topics = ArchiveStore(source.archive), source.settings.topics
+    manifest = store.latest()
+    for day in days_between(Day.of(first_ms), Day.of(alert["eventTime"])):
+        published = PublishedAlerts.archived(store, manifest, day)
+        read_tails(source.kafka, topics, day, manifest.ends, published)
+        texts = [*map(published.text_of, sorted(published.in_effect())), *published.shadow.values()]
+        budget.take(len(texts))
+        for text in texts:
+            with suppress(*UNDECODABLE):
+                if text is not None and is_of_key(_document(text), alert["ruleId"], alert["key"]):
+                    yield text
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +245,13 @@ def _reach_ms(event_ms: int, source: ProofSource) -> int:
     return min((first_read_ms(each, event_ms) for each in entries if isinstance(each, Rule)), default=event_ms)
 
 
-def _find_alert(alert_id: str, source: ProofSource, budget: ReadBudget) -> bytes | None:
-    """The alert as it was written, from its topic or that of shadow alerts."""
-    key, topics = alert_id.encode(), source.settings.topics
-    for topic in (topics.alerts, topics.shadow_alerts):
+def _records_of(alert_id: str, topics: Sequence[str], source: ProofSource, budget: ReadBudget) -> Iterator[bytes]:
+    """The records with the id of an alert as their key, those near the ends first."""
+    key = alert_id.encode()
+    for topic in topics:
         for record in _newest_first(source.kafka, topic, budget):
             if record.key == key and record.value is not None:
-                return record.value
-    return None
+                yield record.value
 
 
 def _newest_first(kafka: KafkaConnection, topic: str, budget: ReadBudget) -> Iterator[Record]:
