@@ -8,14 +8,13 @@ from typing import Final
 
 from sqlalchemy import select
 
-from fraud_control.domain.errors import NotFound
 from fraud_control.domain.item import ItemName
 from fraud_control.feed.events import FeedAlert
 from fraud_control.service.reading.pool import ReadingPool
 from fraud_control.store.database import Database
 from fraud_control.store.models import AuditEntry
 from fraud_rules.batch.proof.topics import ProofSource, prove_record
-from fraud_rules.proof.document import ProvedAuditRow, write_file
+from fraud_rules.proof.document import EvaluationOrder, ProvedAuditRow, write_file
 from fraud_rules.proof.signature import signer_of
 from fraud_rules.runtime.clock import now_ms
 
@@ -42,9 +41,8 @@ class ProofReader:
     def prove(self, alert: FeedAlert) -> bytes:
         """Make the file of the proof of an alert. Raises Unavailable, and NotFound if topics and archive lack what it
         needs."""
-        if alert.added_ms is not None:
-            raise NotFound("a re-evaluation, which evaluates in the order of event times, added this alert: no proof")
-        question = alert.json, self._audit_rows(alert.facts.rule_id), self._key
+        order: EvaluationOrder = "arrival" if alert.added_ms is None else "event"
+        question = alert.json, self._audit_rows(alert.facts.rule_id), order, self._key
         return self._pool.ask(_prove, self._source, question, "the topics could not be read in time: try again")
 
     def _audit_rows(self, rule_id: int) -> Sequence[ProvedAuditRow]:
@@ -74,6 +72,8 @@ def proved_row(entry: AuditEntry) -> ProvedAuditRow:
     )
 
 
-def _prove(source: ProofSource, question: tuple[bytes, Sequence[ProvedAuditRow], Path | None]) -> bytes:
-    alert, audit, key = question
-    return write_file(prove_record(alert, source, now_ms(), audit), None if key is None else signer_of(key))
+def _prove(
+    source: ProofSource, question: tuple[bytes, Sequence[ProvedAuditRow], EvaluationOrder, Path | None]
+) -> bytes:
+    alert, audit, order, key = question
+    return write_file(prove_record(alert, source, now_ms(), audit, order), None if key is None else signer_of(key))
