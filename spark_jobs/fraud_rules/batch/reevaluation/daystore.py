@@ -125,7 +125,7 @@ class DayStore:
             if day < first:
                 continue
             with self.exclusive(day), named_storage_errors(self._of(day)):
-                runs = list(self._of(day).glob("run-*"))
+                runs: list[ArchivePath] = [*self._of(day).glob("run-*")]
                 (self._of(day) / "state.json").unlink(missing_ok=True)
                 for folder in runs:
                     remove_tree(folder)
