@@ -19,6 +19,7 @@ from fraud_control.feed.events import FeedAlert, FeedCorrection, stored_alert
 from fraud_control.feed.place import FeedSource
 from fraud_control.service.cases.endings import expire_cases, update_corrected_cases
 from fraud_control.service.cases.intake import assign_cases
+from fraud_control.service.ids import batches
 from fraud_control.service.labels.payments import add_payments, prune_payments
 from fraud_control.store.alert_models import (
     FIELD_CHARS,
@@ -37,7 +38,6 @@ __all__ = ["AlertIndex", "IndexedAlert", "amount_field", "indexed_alert", "sever
 
 _IDENTITY: Final = re.compile(rf"[0-9A-Za-z-]{{1,{ID_CHARS}}}", re.ASCII)
 _RANKS: Final = {name: rank for rank, name in enumerate(SEVERITY_WEIGHTS, 1)}
-_AT_ONCE: Final = 400
 _PRUNED_AT_ONCE: Final = 1_000
 _SEARCHED: Final = (FieldType.LONG, FieldType.STRING)
 
@@ -121,8 +121,8 @@ class AlertIndex:
                 .values(in_effect=each.kind != RETRACTED)
             )
         ids = [each.alert_id for each in corrections]
-        for start in range(0, len(ids), _AT_ONCE):
-            update_corrected_cases(session, ids[start : start + _AT_ONCE], now_ms)
+        for some in batches(ids):
+            update_corrected_cases(session, some, now_ms)
 
     def prune(self, session: Session, before_ms: int, now_ms: int) -> int:
         """Delete alerts that are older than `before_ms` and payments that no label needs, and close untouched cases, up
@@ -134,8 +134,7 @@ class AlertIndex:
             .order_by(AlertRow.append_ms)
             .limit(_PRUNED_AT_ONCE)
         ).all()
-        for start in range(0, len(old), _AT_ONCE):
-            ids = old[start : start + _AT_ONCE]
+        for ids in batches(old):
             for table in (AlertValueRow, AlertRow):
                 session.execute(delete(table).where(table.alert_id.in_(ids)))
         payments = prune_payments(session, now_ms, _PRUNED_AT_ONCE)
@@ -193,10 +192,8 @@ def indexed_alert(row: AlertRow) -> IndexedAlert:
 
 def _known(session: Session, ids: Sequence[str]) -> set[str]:
     found: set[str] = set()
-    for start in range(0, len(ids), _AT_ONCE):
-        found.update(
-            session.scalars(select(AlertRow.alert_id).where(AlertRow.alert_id.in_(ids[start : start + _AT_ONCE])))
-        )
+    for some in batches(ids):
+        found.update(session.scalars(select(AlertRow.alert_id).where(AlertRow.alert_id.in_(some))))
     return found
 
 

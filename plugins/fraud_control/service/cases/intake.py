@@ -18,13 +18,13 @@ from fraud_control.domain.case_models import URGENCIES, CaseStatus
 from fraud_control.domain.read_models import Snooze
 from fraud_control.feed.events import FeedAlert
 from fraud_control.service.alert_marks import snoozes
+from fraud_control.service.ids import batches
 from fraud_control.store.alert_models import FIELD_CHARS, VALUE_CHARS
 from fraud_control.store.case_models import CaseRow
 from fraud_rules.runtime.safe_text import scalar_text
 
 __all__ = ["CaseEntity", "assign_cases", "open_case"]
 
-_AT_ONCE: Final = 400
 _LEAST_URGENT: Final = len(URGENCIES) - 1
 
 
@@ -130,7 +130,7 @@ def _is_snoozed(alert: FeedAlert, known: Iterable[Snooze]) -> bool:
 def _open_cases(session: Session, entities: Sequence[CaseEntity]) -> dict[str, CaseRow]:
     names = [each.name for each in entities]
     found: dict[str, CaseRow] = {}
-    for start in range(0, len(names), _AT_ONCE):
-        rows = session.scalars(select(CaseRow).where(CaseRow.open_entity.in_(names[start : start + _AT_ONCE])))
+    for some in batches(names):
+        rows = session.scalars(select(CaseRow).where(CaseRow.open_entity.in_(some)))
         found |= {row.open_entity: row for row in rows if row.open_entity is not None}
     return found

@@ -9,6 +9,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from fraud_control.service.ids import batches
 from fraud_control.store.alert_models import AlertPaymentRow
 from fraud_rules.model.day import DAY_MS
 
@@ -17,8 +18,6 @@ __all__ = ["KEPT_DAYS", "add_payments", "insert_of", "prune_payments"]
 KEPT_DAYS: Final = 400
 """The age at which labels leave the store: the largest number of days of a what-if. A label is never older than its
 transaction, so no what-if up to the present needs an older one."""
-
-_AT_ONCE: Final = 400
 
 
 def insert_of(session: Session, table: type[Any]) -> Any:
@@ -37,7 +36,6 @@ def prune_payments(session: Session, now_ms: int, most: int) -> int:
     """Delete payments that are too old, at most so many; return their number."""
     before = AlertPaymentRow.append_ms < now_ms - KEPT_DAYS * DAY_MS
     old = session.scalars(select(AlertPaymentRow.alert_id).where(before).limit(most)).all()
-    for start in range(0, len(old), _AT_ONCE):
-        wanted = AlertPaymentRow.alert_id.in_(old[start : start + _AT_ONCE])
-        session.execute(delete(AlertPaymentRow).where(wanted))
+    for some in batches(old):
+        session.execute(delete(AlertPaymentRow).where(AlertPaymentRow.alert_id.in_(some)))
     return len(old)

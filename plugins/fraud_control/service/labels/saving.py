@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from fraud_control.service.ids import batches
 from fraud_control.service.labels.payments import KEPT_DAYS, insert_of
 from fraud_control.store.alert_models import AlertPaymentRow
 from fraud_control.store.label_models import LABELLED_ID_CHARS, LabelRow
@@ -19,8 +20,6 @@ from fraud_rules.model.day import DAY_MS
 from fraud_rules.runtime.safe_text import is_unprintable
 
 __all__ = ["LabelOrigin", "resolve", "save_labels"]
-
-_AT_ONCE: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +81,8 @@ def _row(transaction_id: str, line: LabelLine, origin: LabelOrigin) -> dict[str,
 def _transactions(session: Session, alert_ids: Sequence[str]) -> Mapping[str, str]:
     """The transactions of known alerts, by alert id."""
     found: dict[str, str] = {}
-    for start in range(0, len(alert_ids), _AT_ONCE):
-        wanted = AlertPaymentRow.alert_id.in_(alert_ids[start : start + _AT_ONCE])
-        rows = session.execute(select(AlertPaymentRow.alert_id, AlertPaymentRow.transaction_id).where(wanted))
+    columns = select(AlertPaymentRow.alert_id, AlertPaymentRow.transaction_id)
+    for some in batches(alert_ids):
+        rows = session.execute(columns.where(AlertPaymentRow.alert_id.in_(some)))
         found.update((alert_id, transaction_id) for alert_id, transaction_id in rows)
     return found

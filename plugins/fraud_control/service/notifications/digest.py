@@ -14,6 +14,7 @@ from fraud_control.domain.canonical import document_of
 from fraud_control.domain.item import RULE
 from fraud_control.domain.notification_models import SubscribedEvent, Terms
 from fraud_control.service.alerts.index import severity_rank
+from fraud_control.service.ids import batches
 from fraud_control.service.notifications.messages import Content, digest_content
 from fraud_control.service.notifications.outbox import add_delivery
 from fraud_control.service.notifications.terms import terms_of
@@ -24,7 +25,7 @@ from fraud_control.store.notification_models import SubscriptionRow
 __all__ = ["Digest", "add_digests", "due_digests", "read_digests"]
 
 _DAY_MS: Final = 86_400_000
-_AT_ONCE: Final = 400
+_MOST_RULES: Final = 400
 _LEVELS: Final = {severity_rank(each): each for each in AlertSeverity if each is not AlertSeverity.OTHER}
 
 
@@ -90,7 +91,7 @@ def _figures(
         "alerts": sum(figures[0] for figures in selected.values()),
         "unreviewed": sum(figures[1] for figures in selected.values()),
         "openApprovals": session.scalar(open_approvals) or 0,
-        "rules": sorted(listed, key=lambda each: -int(str(each["count"])))[:_AT_ONCE],
+        "rules": sorted(listed, key=lambda each: -int(str(each["count"])))[:_MOST_RULES],
     }
 
 
@@ -110,8 +111,8 @@ def _counts(session: Session, now_ms: int) -> Sequence[tuple[int, int, int, int]
 def _rules(session: Session, rule_ids: Sequence[int]) -> dict[int, tuple[str, str]]:
     """Name and owner of rules."""
     found: dict[int, tuple[str, str]] = {}
-    for start in range(0, len(rule_ids), _AT_ONCE):
-        wanted = ItemHead.kind == RULE, ItemHead.number.in_(rule_ids[start : start + _AT_ONCE])
+    for some in batches(rule_ids):
+        wanted = ItemHead.kind == RULE, ItemHead.number.in_(some)
         for key, text in session.execute(select(ItemHead.item_key, ItemHead.document).where(*wanted)):
             document = document_of(text)
             found[int(key)] = str(document.get("name") or ""), str(document.get("owner") or "")
