@@ -23,6 +23,7 @@ from fraud_control.service.items.heads import rule_head
 from fraud_control.service.notifications.snoozed import notify_snooze
 from fraud_control.store.alert_models import MarkRow, SnoozeRow
 from fraud_rules.errors import Reason
+from fraud_rules.model.day import DAY_MS
 
 __all__ = [
     "mark",
@@ -34,7 +35,6 @@ __all__ = [
 ]
 
 _ALERT_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}", re.ASCII)
-_DAY_MS: Final = 86_400_000
 _MAX_KEY_BYTES: Final = 4_096
 _MAX_IDS: Final = 10_000
 _MAX_VERSION: Final = 2**63 - 1
@@ -137,7 +137,7 @@ def _check_alert_id(alert_id: str) -> None:
 
 
 def _checked_until(work: UnitOfWork, until_ms: int) -> int:
-    latest = work.now_ms + work.settings.bounds.snooze_days * _DAY_MS
+    latest = work.now_ms + work.settings.bounds.snooze_days * DAY_MS
     if not work.now_ms < until_ms <= latest:
         raise Invalid(
             [Reason("until", f"must be in the future, at most {work.settings.bounds.snooze_days} days ahead")]

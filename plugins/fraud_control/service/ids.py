@@ -1,4 +1,4 @@
-"""The ids, cursors and page sizes of requests, checked before they reach the database."""
+"""The ids, cursors, prefixes and page sizes of requests, as the database takes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fraud_control.domain.errors import Invalid
 from fraud_rules.errors import Reason
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["MAX_ID", "batches", "check_page", "parse_cursor", "storable_id"]
+__all__ = ["MAX_ID", "batches", "beyond_prefix", "check_page", "parse_cursor", "storable_id"]
 
 MAX_ID: Final = 2**63 - 1
 
@@ -37,6 +37,11 @@ def parse_cursor(cursor: str) -> int:
 def batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
     """Split values, because a database limits the parameters of a statement."""
     return (values[start : start + _AT_ONCE] for start in range(0, len(values), _AT_ONCE))
+
+
+def beyond_prefix(text: str) -> str:
+    """A text after all texts that begin with this one: the end of a range, for which a database uses an index."""
+    return text + "\U0010ffff"
 
 
 def storable_id(number: int) -> int:

@@ -14,10 +14,10 @@ from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import batches
 from fraud_control.store.alert_models import AlertRow, SnoozeRow
 from fraud_control.store.case_models import CaseEventRow, CaseRow
+from fraud_rules.model.day import DAY_MS
 
 __all__ = ["Expired", "remove_cases", "remove_expired"]
 
-_DAY_MS: Final = 86_400_000
 _CASES_AT_ONCE: Final = 10_000
 
 
@@ -35,14 +35,14 @@ def remove_expired(work: UnitOfWork, who: Actor) -> Expired:
     kept = work.settings.retention
     cases = snoozes = rows = 0
     if kept.cases_days:
-        before_ms = work.now_ms - kept.cases_days * _DAY_MS
+        before_ms = work.now_ms - kept.cases_days * DAY_MS
         ended = func.coalesce(CaseRow.updated_ms, CaseRow.last_alert_ms) < before_ms
         old = select(CaseRow.case_id).where(CaseRow.closed.is_(True), ended).limit(_CASES_AT_ONCE)
         cases = remove_cases(work, list(work.session.scalars(old)))
         gone = work.session.execute(delete(SnoozeRow).where(SnoozeRow.until_ms < before_ms))
         snoozes = gone.rowcount  # type: ignore[attr-defined]
     if kept.audit_days:
-        rows = prune(work.session, work.now_ms - kept.audit_days * _DAY_MS, work.now_ms)
+        rows = prune(work.session, work.now_ms - kept.audit_days * DAY_MS, work.now_ms)
     found = Expired(cases=cases, snoozes=snoozes, audit_rows=rows)
     if cases or snoozes or rows:
         seq, digest = anchor(work.session)

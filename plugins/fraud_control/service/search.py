@@ -21,6 +21,7 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleUse
 from fraud_control.service.cases.queries import cases_of
 from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.ids import beyond_prefix
 from fraud_control.service.items.heads import in_use
 from fraud_control.store.alert_models import AlertRow, AlertValueRow
 from fraud_control.store.case_models import CaseRow
@@ -31,7 +32,6 @@ __all__ = ["FoundId", "SearchFindings", "search"]
 
 _MOST: Final = 5
 _MOST_IDS: Final = 8
-_LAST: Final = "\U0010ffff"
 _ALERT_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _CASE_ID: Final = re.compile(r"(?:case )?([0-9]{1,9})", re.ASCII)
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)
@@ -89,7 +89,7 @@ def _cases(session: Session, text: str) -> list[CaseRow]:
     same = select(CaseRow).where(CaseRow.entity_value == text).order_by(CaseRow.case_id.desc())
     found += session.scalars(same.limit(_MOST))
     if len(text) >= PREFIX_CHARS:
-        longer = select(CaseRow).where(CaseRow.entity_value > text, CaseRow.entity_value < text + _LAST)
+        longer = select(CaseRow).where(CaseRow.entity_value > text, CaseRow.entity_value < beyond_prefix(text))
         order = CaseRow.entity_value, CaseRow.entity_field, CaseRow.case_id
         found += session.scalars(longer.order_by(*order).limit(_MOST))
     return list({row.case_id: row for row in found}.values())[:_MOST]

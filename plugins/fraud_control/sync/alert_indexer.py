@@ -28,6 +28,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import follow
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader, topic_ids
+from fraud_rules.model.day import DAY_MS
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.retry import RepeatedWork
 
@@ -43,7 +44,6 @@ _POLL_S: Final = 0.05
 _COLLECT_S: Final = 0.5
 _PRUNE_EVERY_S: Final = 60.0
 _PRUNE_S: Final = 1.0
-_DAY_MS: Final = 86_400_000
 
 
 class AlertIndexer:
@@ -68,7 +68,7 @@ class AlertIndexer:
             topics.alert_corrections: FeedSource.CORRECTIONS,
         }
         self._index = AlertIndex(schema)
-        self._kept_ms = days * _DAY_MS
+        self._kept_ms = days * DAY_MS
         self._notifications = notifications
         self._clock_ms = clock_ms
         self._attempts = RepeatedWork("the alert index")

@@ -15,6 +15,7 @@ from fraud_control.domain.errors import Invalid
 from fraud_control.domain.snoozing import Snoozing
 from fraud_control.feed.place import FeedSource, Position
 from fraud_control.service.alerts.index import IndexedAlert, indexed_alert, severity_rank
+from fraud_control.service.ids import beyond_prefix
 from fraud_control.store.alert_models import AlertRow, AlertValueRow, MarkRow
 from fraud_rules.errors import Reason
 
@@ -27,7 +28,6 @@ _ORDERS: Final[dict[AlertSort, tuple[Any, ...]]] = {
     AlertSort.AMOUNT: (AlertRow.amount, *_PLACE),
     AlertSort.SEVERITY: (AlertRow.severity_rank, *_PLACE),
 }
-_LAST: Final = "\U0010ffff"
 _FREQUENT: Final = 20_000
 """The number of rows from which a text, an entity or a verdict counts as frequent."""
 _EXAMINED: Final = 50_000
@@ -186,7 +186,7 @@ def _text_conditions(search: AlertSearch) -> Iterator[ColumnElement[bool]]:
         yield AlertValueRow.value == text
     else:
         yield AlertValueRow.value >= text
-        yield AlertValueRow.value < text + _LAST
+        yield AlertValueRow.value < beyond_prefix(text)
 
 
 def _not_snoozed(snoozing: Snoozing) -> list[ColumnElement[bool]]:

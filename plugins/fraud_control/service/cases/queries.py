@@ -29,10 +29,12 @@ from fraud_control.service.bindings import bindings
 from fraud_control.service.cases.due import due_ms, due_order, overdue
 from fraud_control.service.cases.endings import untouched
 from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.ids import beyond_prefix
 from fraud_control.settings import ResolveHours
 from fraud_control.store.alert_models import RETRACTED, AlertRow, MarkRow
 from fraud_control.store.case_models import CaseEventRow, CaseRow
 from fraud_rules.errors import Reason
+from fraud_rules.model.day import DAY_MS
 
 __all__ = [
     "MOST_OTHERS", "UNREVIEWED", "CasePage", "OpenCases", "assignees", "case_conditions", "case_detail", "case_of",
@@ -45,7 +47,6 @@ UNREVIEWED: Final = not_(select(MarkRow).where(MarkRow.alert_id == AlertRow.aler
 _EVENTS: Final = 500
 MOST_OTHERS: Final = 20
 """The number of other cases that a case shows."""
-_LAST: Final = "\U0010ffff"
 
 _Column = tuple[Any, bool]
 """A column of an order, and whether it descends."""
@@ -172,7 +173,7 @@ def case_conditions(work: UnitOfWork, search: CaseSearch) -> Iterator[ColumnElem
         field, value = search.entity
         yield tuple_(CaseRow.entity_field, CaseRow.entity_value) == tuple_(field, value)
     if search.text:
-        yield and_(CaseRow.entity_value >= search.text, CaseRow.entity_value < search.text + _LAST)
+        yield and_(CaseRow.entity_value >= search.text, CaseRow.entity_value < beyond_prefix(search.text))
     if search.alert_id is not None:
         case_id = work.session.scalar(select(AlertRow.case_id).where(AlertRow.alert_id == search.alert_id))
         yield CaseRow.case_id == (-1 if case_id is None else case_id)
@@ -219,7 +220,7 @@ def cases_of(work: UnitOfWork, rows: Sequence[CaseRow]) -> list[Case]:
         CaseRow.case_id.in_([row.case_id for row in rows]), CaseRow.closed.is_(False), untouched()
     )
     expires = set(work.session.scalars(expiring))
-    kept_ms, hours = work.settings.bounds.alert_days * 86_400_000, work.settings.resolve_hours
+    kept_ms, hours = work.settings.bounds.alert_days * DAY_MS, work.settings.resolve_hours
     return [
         _case(
             row,

@@ -21,10 +21,10 @@ from fraud_control.service.notifications.terms import terms_of
 from fraud_control.store.alert_models import IN_EFFECT, AlertRow, MarkRow
 from fraud_control.store.models import ApprovalRow, ItemHead
 from fraud_control.store.notification_models import SubscriptionRow
+from fraud_rules.model.day import DAY_MS
 
 __all__ = ["Digest", "add_digests", "due_digests", "read_digests"]
 
-_DAY_MS: Final = 86_400_000
 _MOST_RULES: Final = 400
 _LEVELS: Final = {severity_rank(each): each for each in AlertSeverity if each is not AlertSeverity.OTHER}
 
@@ -86,7 +86,7 @@ def _figures(
     ]
     open_approvals = select(func.count()).select_from(ApprovalRow).where(ApprovalRow.decision.is_(None))
     return {
-        "since": now_ms - _DAY_MS,
+        "since": now_ms - DAY_MS,
         "until": now_ms,
         "alerts": sum(figures[0] for figures in selected.values()),
         "unreviewed": sum(figures[1] for figures in selected.values()),
@@ -101,7 +101,7 @@ def _counts(session: Session, now_ms: int) -> Sequence[tuple[int, int, int, int]
     query = (
         select(AlertRow.rule_id, AlertRow.severity_rank, func.count(), unreviewed)
         .outerjoin(MarkRow, MarkRow.alert_id == AlertRow.alert_id)
-        .where(AlertRow.append_ms >= now_ms - _DAY_MS, AlertRow.append_ms < now_ms, AlertRow.shadow.is_(False))
+        .where(AlertRow.append_ms >= now_ms - DAY_MS, AlertRow.append_ms < now_ms, AlertRow.shadow.is_(False))
         .where(IN_EFFECT)
         .group_by(AlertRow.rule_id, AlertRow.severity_rank)
     )

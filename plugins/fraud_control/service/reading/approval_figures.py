@@ -26,6 +26,7 @@ from fraud_rules.batch.archive.store import unreachable_named
 from fraud_rules.batch.whatif.place import FOLDER
 from fraud_rules.codec.rules.members import REMARKS
 from fraud_rules.kafka.decoding import UNDECODABLE
+from fraud_rules.model.day import DAY_MS
 
 __all__ = [
     "EVALUATED",
@@ -42,7 +43,6 @@ __all__ = [
 
 EVALUATED: Final = (None, StateName.ACTIVE.value, StateName.SIGNAL.value, StateName.SHADOW.value)
 """The targets of requests after which the detector evaluates the rule. None: an edit or a rollback."""
-_DAY_MS: Final = 86_400_000
 _MOST_READ: Final = 20
 _PRESENT_DAYS: Final = 7
 _LEAST_MS: Final = 3_600_000
@@ -94,7 +94,7 @@ def shadow_figures(
     since_ms = unchanged_since_ms(session, rule_id, StateName.SHADOW, fires_of(document))
     if since_ms is None:
         return None
-    since_ms = max(since_ms, now_ms - alert_days * _DAY_MS)
+    since_ms = max(since_ms, now_ms - alert_days * DAY_MS)
     wanted = AlertRow.rule_id == rule_id, AlertRow.shadow.is_(True), AlertRow.append_ms >= since_ms
     alerts = session.scalar(select(func.count()).select_from(AlertRow).where(*wanted)) or 0
     (fraud, own_fraud), (not_fraud, own_not_fraud) = reviewed_alerts(session, wanted, requester)
@@ -116,10 +116,10 @@ def present_figures(session: Session, rule_id: int, now_ms: int, alert_days: int
     since_ms = unchanged_since_ms(session, rule_id, StateName.ACTIVE)
     if since_ms is None:
         return None
-    since_ms = max(since_ms, now_ms - min(_PRESENT_DAYS, alert_days) * _DAY_MS)
+    since_ms = max(since_ms, now_ms - min(_PRESENT_DAYS, alert_days) * DAY_MS)
     wanted = live_alerts(rule_id, since_ms)
     alerts = session.scalar(select(func.count()).select_from(AlertRow).where(*wanted)) or 0
-    per_day = alerts * _DAY_MS / max(now_ms - since_ms, _LEAST_MS)
+    per_day = alerts * DAY_MS / max(now_ms - since_ms, _LEAST_MS)
     return PresentFigures(since_ms=since_ms, until_ms=now_ms, alerts=alerts, alerts_per_day=round(per_day, 2))
 
 

@@ -11,11 +11,11 @@ from fraud_rules.batch.entity.answer import EntityQuestion, EntitySource, answer
 from fraud_rules.batch.entity.rows import EntityQuery
 from fraud_rules.codec.text_form import normalized
 from fraud_rules.errors import Reason
+from fraud_rules.model.day import DAY_MS
 from fraud_rules.model.schema import ID_FIELD, FieldType
 
 __all__ = ["EntityReporter"]
 
-_DAY_MS: Final = 86_400_000
 _ID_TYPES: Final = (FieldType.LONG, FieldType.STRING)
 _INT64: Final = 2**63
 
@@ -34,7 +34,7 @@ class EntityReporter:
         The field can be an entity of the schema. Raises Invalid for a field that holds no ids, Unavailable.
         """
         now_ms = self._clock_ms()
-        query = EntityQuery(field, self._value(field, text), now_ms - days * _DAY_MS)
+        query = EntityQuery(field, self._value(field, text), now_ms - days * DAY_MS)
         too_slow = "the payments could not be read in time: choose fewer days"
         return self._pool.ask(answer_encoded, self._source, EntityQuestion(query, now_ms), too_slow)
 

@@ -20,7 +20,7 @@ from fraud_control.store.label_models import LabelRow
 from fraud_control.store.models import ItemHead, RevisionRow
 from fraud_rules.model.day import DAY_MS
 
-__all__ = ["QUALITY_DAYS", "NoisyRule", "label_quality", "noisy_rules"]
+__all__ = ["QUALITY_DAYS", "NoisyRule", "alerts_per_day", "amount_text", "label_quality", "noisy_rules"]
 
 QUALITY_DAYS: Final = 90
 """How far back the alerts count. Most chargebacks come in this time."""
@@ -84,8 +84,8 @@ class _Sums:
             "unlabelled": round(1 - labelled / self.payments, 4) if self.payments else 0.0,
             "precision": round(self.fraud / labelled, 4) if labelled else None,
             "recall": round(self.fraud / frauds, 4) if frauds else None,
-            "amount": _money(self.amount),
-            "fraud_amount": _money(self.fraud_amount),
+            "amount": amount_text(self.amount),
+            "fraud_amount": amount_text(self.fraud_amount),
         }
 
 
@@ -199,15 +199,18 @@ def _rates(session: Session, now_ms: int) -> Mapping[int, float]:
         .where(_counted(session, now_ms, _RATE_DAYS), AlertPaymentRow.shadow.is_(False))
         .group_by(AlertPaymentRow.rule_id)
     )
-    return {
-        rule_id: round(count * DAY_MS / max(now_ms - first_ms, DAY_MS), 2)
-        for rule_id, count, first_ms in session.execute(query)
-    }
+    return {rule_id: alerts_per_day(count, first_ms, now_ms) for rule_id, count, first_ms in session.execute(query)}
 
 
 def _sum(known: float | None, more: float | None) -> float | None:
     return known if more is None else (known or 0.0) + more
 
 
-def _money(amount: float | None) -> str | None:
+def alerts_per_day(alerts: int, since_ms: int, until_ms: int) -> float:
+    """The rate of alerts in a time, which counts as a day at least."""
+    return round(alerts * DAY_MS / max(until_ms - since_ms, DAY_MS), 2)
+
+
+def amount_text(amount: float | None) -> str | None:
+    """A sum of amounts with two decimals; None without an amount."""
     return None if amount is None else str(Decimal(repr(float(amount))).quantize(Decimal("0.01")))

@@ -20,6 +20,7 @@ from fraud_control.service.reading.verdicts import verdict_of_alert, with_verdic
 from fraud_control.store.alert_models import IN_EFFECT, AlertPaymentRow, AlertRow
 from fraud_rules.model.day import DAY_MS
 from fraud_rules.model.expressions.rollout import ALL_KEYS, share_of
+from fraud_rules.runtime.safe_text import scalar_text
 
 __all__ = ["compare"]
 
@@ -83,9 +84,7 @@ def _common_keys(session: Session, *rule_ids: int) -> Callable[[str], bool]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return format(value.normalize(), "f") if isinstance(value, Decimal) else str(value)
+    return format(value.normalize(), "f") if isinstance(value, Decimal) else scalar_text(value)
 
 
 def _alerts_since_ms(session: Session, rule_id: int) -> int | None:

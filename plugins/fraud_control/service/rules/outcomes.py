@@ -7,7 +7,6 @@ comparison ends 30 days (UTC) after it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from typing import NamedTuple
 
 from sqlalchemy import case, func, select
@@ -20,6 +19,7 @@ from fraud_control.domain.prediction import SPAN_DAYS, Prediction
 from fraud_control.domain.read_models import LimitPrediction, OutcomeDay, OutcomeSpan, RuleOutcome, RulePrediction
 from fraud_control.service.items.heads import rule_head
 from fraud_control.service.reading.approval_figures import fires_of, live_alerts, unchanged_since_ms
+from fraud_control.service.reading.quality import alerts_per_day, amount_text
 from fraud_control.service.reading.verdicts import reviewed_alerts
 from fraud_control.service.rules.predictions import APPROVED, read_prediction
 from fraud_control.store.alert_models import IN_EFFECT, AlertRow
@@ -158,11 +158,7 @@ def _shadow_rate(session: Session, rule_id: int, since_ms: int, until_ms: int) -
         AlertRow.rule_id == rule_id, AlertRow.shadow, AlertRow.append_ms >= since_ms, AlertRow.append_ms < until_ms,
         IN_EFFECT,
     )  # fmt: skip
-    return _rate(session.scalar(select(func.count()).where(*chosen)) or 0, since_ms, until_ms)
-
-
-def _rate(alerts: int, since_ms: int, until_ms: int) -> float:
-    return round(alerts * DAY_MS / max(until_ms - since_ms, DAY_MS), 2)
+    return alerts_per_day(session.scalar(select(func.count()).where(*chosen)) or 0, since_ms, until_ms)
 
 
 def _shown(prediction: Prediction) -> RulePrediction:
@@ -210,8 +206,8 @@ def _span(session: Session, rule_id: int, since_ms: int, until_ms: int) -> Outco
         since_ms=since_ms,
         until_ms=until_ms,
         alerts=alerts,
-        alerts_per_day=_rate(alerts, since_ms, until_ms),
-        amount=None if amount is None else str(Decimal(repr(float(amount))).quantize(Decimal("0.01"))),
+        alerts_per_day=alerts_per_day(alerts, since_ms, until_ms),
+        amount=amount_text(amount),
         fraud=fraud,
         not_fraud=not_fraud,
         repeated_keys=repeated or 0,
