@@ -116,16 +116,16 @@ def prove_record(
         raise NotProvable(f"the alert is unreadable: {decode_reason(error)}") from error
     budget = ReadBudget(source.most_records)
     first_ms = _first_ms(alert, source.schema)
-    since_ms = first_ms - source.settings.future_tolerance_ms
     if order == "event":
         log, part = _re_evaluated_payments(source, alert, first_ms, budget)
         earlier = list(_corrected_alerts(alert, source, first_ms, budget))
-        return with_audit(
-            build_proof(record, log, made_at_ms, earlier_alerts=earlier, missing=part.missing, order=order), audit
-        )
-    log, part = _payments(source, since_ms, alert["ingestionTime"], budget)
-    earlier = list(_earlier_alerts(alert, source, since_ms, budget))
-    proof = build_proof(record, log, made_at_ms, earlier_alerts=earlier, missing=part.missing, from_ms=part.from_ms)
+    else:
+        since_ms = first_ms - source.settings.future_tolerance_ms
+        log, part = _payments(source, since_ms, alert["ingestionTime"], budget)
+        earlier = list(_earlier_alerts(alert, source, since_ms, budget))
+    proof = build_proof(
+        record, log, made_at_ms, earlier_alerts=earlier, missing=part.missing, from_ms=part.from_ms, order=order
+    )
     return with_audit(proof, audit)
 
 
