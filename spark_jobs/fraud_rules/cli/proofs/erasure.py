@@ -46,7 +46,7 @@ def erase(
     context, at_ms = load_context(), now_ms()
     store = archive_store(folder, context)
     found, _ = connect(url).change("POST", "/erasures", {"value": payer})  # first, because it checks the role
-    archived = erase_person(store, [each.name for each in context.schema.masked], payer, at_ms)
+    archived = erase_person(store, found["fields"], payer, at_ms)
     states = _drop_states(store)
     certificate = Certificate(
         person=found["person"],
