@@ -61,8 +61,8 @@ class Masking:
         return bool(self.names) and not (role is not None and role.includes(LEAST_ROLE[Permission.READ_IDS]))
 
     def shown(self, document: Any) -> Any:
-        """Mask a document for people: also leave out the values of lists and maps. They belong to no field, so nobody
-        knows which of them are ids of people.
+        """Mask a document for people: also leave out the values of lists and maps. They belong to no field, so
+        each of them can be an id of a person.
         """
         return self.document(_without_content(document))
 
