@@ -17,6 +17,7 @@ from starlette.routing import Mount
 
 from fraud_control.composition import ControlPlane, Environment
 from fraud_control.settings import ControlPlaneSettings
+from fraud_control.web.load.rates import Buckets, Throttle
 from fraud_control.web.login.logins import Logins
 from fraud_control.web.serve import compose_in_loop
 from fraud_control.web.site import create_site
@@ -101,6 +102,10 @@ class Server:
         """Send a request to the API as a user; None sends it without a login."""
         headers = {**({} if user is None else self.login.headers(user)), **options.pop("headers", {})}
         return self.client.request(method, API + path, headers=headers, **options)
+
+    def stop_clock_of_rates(self) -> None:
+        """Fill no bucket of the rate limit again, so that a slow machine reaches the limit, too."""
+        self.application.state.throttle = Throttle(Buckets(lambda: 0.0), delay_s=0.0)
 
     def rule(self, user: str = "analyst", **members: Any) -> dict[str, Any]:
         """Create a draft rule."""

@@ -309,9 +309,10 @@ def test_too_many_requests_are_refused_with_a_time_to_wait(
 ) -> None:
     rare = replace(settings, rates=Rates(requests_per_s=2, changes_per_s=1))
     with Server.running(login, topics, project, rare, tmp_path) as server:
-        answers = [server.ask("GET", "/me", "viewer") for _ in range(13)]
+        server.stop_clock_of_rates()
+        answers = [server.ask("GET", "/me", "viewer") for _ in range(11)]
         waits = [answer for answer in answers if answer.status_code == 429]
-        assert answers[0].status_code == 200 and waits and waits[0].headers["retry-after"]
+        assert answers[0].status_code == 200 and len(waits) == 1 and waits[0].headers["retry-after"]
         changes = [server.ask("POST", "/rules/validate", "analyst", json={"document": RULE}) for _ in range(7)]
         assert {answer.status_code for answer in changes} == {200, 429}
         assert server.ask("GET", "/me", "analyst").status_code == 200, "reads have their own limit"
