@@ -10,30 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from sqlalchemy import String, select
-from sqlalchemy.orm import Mapped, Session, mapped_column
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from fraud_control.store.database import Database
-from fraud_control.store.models import USER_CHARS, Base
+from fraud_control.store.models import USER_CHARS, AccountRow
 from fraud_ops.account import Account
 
-__all__ = ["AccountRow", "user_of"]
+__all__ = ["user_of"]
 
-_KEY_CHARS: Final = 64
 _SHOWN_CHARS: Final = 8
-
-
-class AccountRow(Base):
-    """An account. `key` is the digest of issuer and id, `user` names its user in all tables, and `name` is its newest
-    login name.
-    """
-
-    __tablename__ = "accounts"
-
-    key: Mapped[str] = mapped_column("account_key", String(_KEY_CHARS), primary_key=True)
-    user: Mapped[str] = mapped_column("user_name", String(USER_CHARS), unique=True, index=True)
-    name: Mapped[str] = mapped_column(String(USER_CHARS))
-    at_ms: Mapped[int]
 
 
 def user_of(database: Database, account: Account, clock_ms: Callable[[], int]) -> str:

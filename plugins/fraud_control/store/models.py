@@ -21,8 +21,8 @@ from fraud_control.domain.item import ItemName
 from fraud_control.domain.lifecycle import StateName
 
 __all__ = [
-    "ApprovalRow", "AuditEntry", "Base", "BindingRow", "ExpiryRow", "Fact", "ItemHead", "OfItem", "OutboxRow",
-    "PositionRow", "RevisionRow",
+    "AccountRow", "ApprovalRow", "AuditEntry", "Base", "BindingRow", "ExpiryRow", "Fact", "ItemHead", "OfItem",
+    "OutboxRow", "PositionRow", "RevisionRow",
 ]  # fmt: skip
 
 USER_CHARS = 256
@@ -30,6 +30,7 @@ KIND_CHARS = 8
 ITEM_KEY_CHARS = 63
 STATE_CHARS = 8
 PROGRAM_CHARS = 63
+ACCOUNT_KEY_CHARS = 64
 _NAMES = {
     "pk": "pk_%(table_name)s",
     "ix": "ix_%(table_name)s_%(column_0_name)s",
@@ -256,6 +257,19 @@ class OutboxRow(OfItem, Base):
     created_ms: Mapped[int]
     log_version: Mapped[int | None]
     published_ms: Mapped[int | None]
+
+
+class AccountRow(Base):
+    """An account. `key` is the digest of issuer and id, `user` names its user in all tables, and `name` is its newest
+    login name.
+    """
+
+    __tablename__ = "accounts"
+
+    key: Mapped[str] = mapped_column("account_key", String(ACCOUNT_KEY_CHARS), primary_key=True)
+    user: Mapped[str] = mapped_column("user_name", String(USER_CHARS), unique=True, index=True)
+    name: Mapped[str] = mapped_column(String(USER_CHARS))
+    at_ms: Mapped[int]
 
 
 class BindingRow(Base):

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import pkgutil
 import signal
 import sqlite3
 import subprocess
 import sys
-import zlib
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import create_engine, select
-from sqlalchemy.engine import Connection
-from sqlalchemy.orm import Session
+from sqlalchemy import select
 
 from fraud_control import store
 from fraud_control.domain.errors import StoreBusy, StoreTooNew, Unavailable
 from fraud_control.domain.roles import Role
-from fraud_control.service.audit import AuditChain, AuditRecord, verify
 from fraud_control.settings import ControlPlaneSettings
-from fraud_control.store import migrations
-from fraud_control.store.alert_models import AlertPaymentRow, AlertRow
-from fraud_control.store.case_models import CaseRow
 from fraud_control.store.database import Database
 from fraud_control.store.facts import store_id
-from fraud_control.store.label_models import LabelRow
 from fraud_control.store.models import Base, Fact
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
@@ -47,7 +36,7 @@ def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:
         database.close()
 
 
-def test_the_migrations_make_the_tables_of_the_models(scene: Scene) -> None:
+def test_an_empty_database_gets_the_tables_of_the_models_and_keeps_its_rows(scene: Scene) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
@@ -56,66 +45,10 @@ def test_the_migrations_make_the_tables_of_the_models(scene: Scene) -> None:
     with scene.database.reading() as session:
         context = MigrationContext.configure(session.connection(), opts={"version_table": "fraud_control_version"})
         assert compare_metadata(context, Base.metadata) == []
-
-
-def test_a_store_of_version_20_keeps_its_rows_and_gets_the_payments_of_its_alerts(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/control.db"
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        fill_version_20(connection)
-    engine.dispose()
-    database = Database.open(url)
-    with database.reading() as session:
-        payments = session.scalars(select(AlertPaymentRow).order_by(AlertPaymentRow.alert_id)).all()
-        assert len(payments) == len(session.scalars(select(AlertRow)).all()) == ALERTS
-        shown = [
-            (each.transaction_id, each.rule_id, each.rule_version, each.append_ms, each.amount, each.shadow)
-            for each in payments
-        ]
-        assert shown == [(f"p{number}", 1, 3, number, 12.5, number == 1) for number in range(ALERTS)]
-        assert [each.in_effect for each in payments[:3]] == [True, True, False]
-        case = session.scalars(select(CaseRow)).one()
-        assert (case.entity_value, case.assignee, case.handed_by) == ("4711", "ann", None)
-        label = session.scalars(select(LabelRow)).one()
-        assert (label.transaction_id, label.verdict, label.origin, label.saved_ms) == ("p0", "FRAUD", "", 0)
-        found = verify(session)
-        assert (found.whole, found.rows) == (True, 2)
-    with database.writing() as session:
-        chain = AuditChain(session)
-        chain.append(AuditRecord("ada", "alert.mark", "alert a", None, {"verdict": "FRAUD"}), 9)
-    with database.reading() as session:
-        assert verify(session).rows == 3, "the chain goes on"
-    database.close()
-
-
-ALERTS = 1001
-"""More than one part of the migration."""
-
-
-def fill_version_20(connection: Connection) -> None:
-    """Make the tables of version 20, with alerts, a case, a label and audit rows."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(str(migrations.__file__)).parent))
-    config.attributes["connection"] = connection
-    command.upgrade(config, "20")
-    for number in range(ALERTS):
-        alert = {"ruleVersion": 3, "triggeringEvent": {"transactionId": f"p{number}"}}
-        connection.exec_driver_sql(
-            "INSERT INTO alerts VALUES (?, ?, 0, ?, 1, 2, 12.5, ?, '{}', ?, NULL, NULL, ?)",
-            (f"a{number:04}", number, number, number == 1, "RETRACTED" if number == 2 else None,
-             zlib.compress(json.dumps(alert).encode())),
-        )  # fmt: skip
-    connection.exec_driver_sql(
-        "INSERT INTO cases VALUES"
-        " (1, 'payeeId', '4711', 'payeeId:4711', 'OPEN', 0, NULL, 'ann', 1, 2, 1, 2, 1, 3, 'ann')"
-    )
-    connection.exec_driver_sql("INSERT INTO labels VALUES ('p0', 'FRAUD', 'file', 'ada', 5)")
-    with Session(connection) as session:
-        chain = AuditChain(session)
-        chain.end = (0, "0" * 64)  # version 20 has no anchors
-        for at_ms in (1, 2):
-            chain.append(AuditRecord("ada", "labels.upload", "file a", None, {"saved": 1}), at_ms)
-        session.commit()
+    known = store_id(scene.database)
+    again = Database.open(scene.settings.database)
+    assert store_id(again) == known
+    again.close()
 
 
 def test_writers_take_turns_and_lose_nothing(scene: Scene) -> None:
@@ -135,14 +68,14 @@ with Database.open(sys.argv[1]).writing():
 
 
 @pytest.mark.recovery
-def test_a_store_of_a_newer_release_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_store_of_a_newer_release_and_one_of_before_the_first_release_are_refused_by_name(tmp_path: Path) -> None:
     url = empty_store(tmp_path)
-    connection = sqlite3.connect(tmp_path / "control.db")
-    connection.execute("UPDATE fraud_control_version SET version_num = '999'")
-    connection.commit()
-    connection.close()
-    with pytest.raises(StoreTooNew, match=r"version 999 .* versions \d+ to \d+: run the release that has written it"):
-        Database.open(url)
+    for version in ("999", "22"):
+        with sqlite3.connect(tmp_path / "control.db") as connection:
+            connection.execute(f"UPDATE fraud_control_version SET version_num = '{version}'")
+        connection.close()
+        with pytest.raises(StoreTooNew, match=rf"version {version} .* versions 23 \(the first .*\) to \d+: run the"):
+            Database.open(url)
 
 
 def test_a_writer_that_is_stopped_makes_the_others_fail_by_name(scene: Scene) -> None:

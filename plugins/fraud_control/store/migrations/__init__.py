@@ -12,6 +12,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Connection
 
 from fraud_control.domain.errors import StoreTooNew
+from fraud_control.store.tables import create_tables
 
 __all__ = ["VERSION_TABLE", "migrate"]
 
@@ -20,16 +21,23 @@ VERSION_TABLE: Final = "fraud_control_version"
 
 
 def migrate(connection: Connection) -> None:
-    """Upgrade the tables to the newest version, in the transaction of this connection. Raises StoreTooNew."""
+    """Create the tables in an empty database, and upgrade others to the newest version, in the transaction of this
+    connection. Raises StoreTooNew, also for a version before the first release.
+    """
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.attributes["connection"] = connection
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     found = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
-    if found is not None and found not in known:
+    if found is None:
+        create_tables(connection)
+        command.stamp(config, "head")
+        return
+    if found not in known:
         oldest, newest = min(known, key=int), max(known, key=int)
         raise StoreTooNew(
-            f"the control plane's store has version {found} of its tables, and this release knows versions {oldest} to "
-            f"{newest}: run the release that has written it here too, or restore a backup of the store"
+            f"the control plane's store has version {found} of its tables, and this release knows versions {oldest} "
+            f"(the first that was released) to {newest}: run the release that has written it here too, or restore a "
+            "backup of the store"
         )
     command.upgrade(config, "head")

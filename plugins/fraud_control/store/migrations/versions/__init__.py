@@ -1,1 +1,1 @@
-"""One module a step, in order."""
+"""One module a version, in order. The first has no steps: `store.tables` creates the tables of an empty database."""
