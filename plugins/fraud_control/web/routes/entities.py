@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from fastapi import Query, Response
@@ -13,11 +13,16 @@ from fraud_control.web.dependencies import CurrentPlane
 from fraud_control.web.load.lanes import LaneName
 from fraud_control.web.routes.decisions import decision_shown
 from fraud_control.web.routing import least, router
-from fraud_control.web.schemas import entities as schemas
+from fraud_control.web.schemas.decisions import PaymentDecision
+from fraud_control.web.schemas.derived import model_of
+from fraud_rules.batch.entity.report import EntityReport
 
 __all__ = ["routes"]
 
 routes = router("entities")
+
+_MORE: Final = {"decisions": list[PaymentDecision], "lists": list[str]}
+"""The decisions in memory about the listed payments, and the lists with the value."""
 
 
 class _Report(msgspec.Struct, rename="camel"):
@@ -28,7 +33,7 @@ class _Report(msgspec.Struct, rename="camel"):
 _read = msgspec.json.Decoder(_Report).decode
 
 
-@routes.get("/entity", response_model=schemas.Entity, openapi_extra=least("viewer", LaneName.ENTITIES))
+@routes.get("/entity", response_model=model_of(EntityReport, _MORE), openapi_extra=least("viewer", LaneName.ENTITIES))
 def get_entity(
     plane: CurrentPlane,
     field: Annotated[str, Query(min_length=1, max_length=64)],

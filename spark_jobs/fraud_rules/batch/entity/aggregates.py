@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -23,7 +23,9 @@ from fraud_rules.model.transaction import TransactionBatch
 
 __all__ = ["EntityAggregate", "OtherRule", "entity_aggregates", "rules_of_other_keys"]
 
-_OUTCOMES: Final = {
+Outcome: TypeAlias = Literal["none", "alert", "suppressed", "signal"]
+
+_OUTCOMES: Final[Mapping[int, Outcome]] = {
     at.FIRED_NO: "none",
     at.FIRED_YES: "alert",
     at.FIRED_SUPPRESSED: "suppressed",
@@ -61,11 +63,11 @@ class EntityAggregate(msgspec.Struct, frozen=True, rename="camel"):
     transaction_id: int | str
     operator: str
     limit: str
-    limit_is: str
+    limit_is: Literal["VALUE", "FACTOR", "DEVIATIONS"]
     baseline: str | None
     bound: str | None
     share: float | None
-    outcome: str
+    outcome: Outcome
     warm_up: bool
 
 
@@ -168,7 +170,7 @@ def _deviation(row: list[int], scale: int) -> Decimal:
     return Decimal(spread).sqrt().scaleb(-scale) / count
 
 
-def _limit_is(rule: Rule) -> str:
+def _limit_is(rule: Rule) -> Literal["VALUE", "FACTOR", "DEVIATIONS"]:
     if rule.baseline is None:
         return "VALUE"
     return "DEVIATIONS" if rule.baseline.deviations else "FACTOR"
