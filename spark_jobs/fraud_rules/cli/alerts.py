@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import quote
 
 import typer
@@ -15,6 +13,7 @@ from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.display.api_answers import write_file
 from fraud_rules.cli.display.output import print_json
 from fraud_rules.cli.options import AsJson, Kafka, Output, Url, command_group, connect, time_ms_of
+from fraud_rules.errors import InputInvalid
 from fraud_rules.runtime.interrupts import interrupts_set
 
 if TYPE_CHECKING:
@@ -25,6 +24,10 @@ if TYPE_CHECKING:
 app = command_group("Alerts: those in their topic; exports and marks through the control plane.")
 
 _NO_MARK: Final = "UNREVIEWED"
+_FILTERS: Final = (
+    "ruleId", "since", "until", "severity", "verdict", "entity", "text", "minAmount", "maxAmount", "caseId", "shadow",
+    "corrections", "snoozed", "sort",
+)  # fmt: skip
 
 # A transaction marker occupies an offset: with one alert per batch, every other offset is a marker.
 _OFFSETS_EACH = 2
@@ -87,75 +90,6 @@ def list_alerts(
     raise typer.Exit(130)
 
 
-def alert_filters(
-    rule: Annotated[int | None, typer.Option("--rule", min=1, help="Only alerts of this rule.")] = None,
-    since: Annotated[
-        str | None,
-        typer.Option("--since", help="Earliest time: 30m, 24h, 7d ago, or for example 2026-11-20T12:00 (UTC)."),
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", help="The time before which the search ends, as for --since.")
-    ] = None,
-    severity: Annotated[
-        list[str] | None, typer.Option("--severity", help="critical, high, medium, low or other; may be repeated.")
-    ] = None,
-    verdict: Annotated[str | None, typer.Option("--verdict", help="FRAUD, NOT_FRAUD or UNREVIEWED.")] = None,
-    entity: Annotated[str | None, typer.Option("--entity", help="A member of the key, FIELD:VALUE.")] = None,
-    text: Annotated[str | None, typer.Option("--text", help="The beginning of a value.")] = None,
-    min_amount: Annotated[
-        float | None, typer.Option("--min-amount", help="Only payments of at least this amount.")
-    ] = None,
-    max_amount: Annotated[
-        float | None, typer.Option("--max-amount", help="Only payments of at most this amount.")
-    ] = None,
-    case: Annotated[int | None, typer.Option("--case", min=1, help="Only alerts of this case.")] = None,
-    shadow: Annotated[
-        bool | None, typer.Option("--shadow/--no-shadow", help="Only alerts of shadow rules, or no such.")
-    ] = None,
-    corrections: Annotated[
-        bool | None, typer.Option("--corrections/--no-corrections", help="Only corrected alerts, or no such.")
-    ] = None,
-    snoozed: Annotated[bool, typer.Option("--snoozed", help="Also alerts of snoozed rules and keys.")] = False,
-    sort: Annotated[str, typer.Option("--sort", help="newest, oldest, amount or severity.")] = "newest",
-) -> dict[str, object]:
-    """The filters of a search as parameters of the API. Raises InputInvalid."""
-    return {
-        "ruleId": rule,
-        "since": None if since is None else time_ms_of(since),
-        "until": None if until is None else time_ms_of(until),
-        "severity": severity,
-        "verdict": verdict,
-        "entity": entity,
-        "text": text,
-        "minAmount": min_amount,
-        "maxAmount": max_amount,
-        "caseId": case,
-        "shadow": shadow,
-        "corrections": corrections,
-        "snoozed": snoozed,
-        "sort": sort,
-    }
-
-
-def filtered(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `alert_filters` before its own, and pass it their result as `filters`.
-
-    Typer reads the options from the signature of the returned function.
-    """
-    filters, own = (inspect.signature(each, eval_str=True).parameters for each in (alert_filters, command))
-    parameters = [*filters.values(), *(each for name, each in own.items() if name != "filters")]
-    keyword_only = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
-
-    @wraps(command)
-    def with_filters(**options: Any) -> None:
-        chosen = alert_filters(**{name: options.pop(name) for name in filters})
-        command(filters=chosen, **options)
-
-    with_filters.__annotations__ = {each.name: each.annotation for each in keyword_only}
-    with_filters.__dict__["__signature__"] = inspect.Signature(keyword_only)
-    return with_filters
-
-
 @app.command()
 def mark(
     alert_id: Annotated[str, typer.Argument(help="Id of the alert.", show_default=False)],
@@ -183,9 +117,11 @@ def mark(
 
 
 @app.command()
-@filtered
 def export(
-    filters: dict[str, object],
+    filters: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME=VALUE", help=f"Filters: {', '.join(_FILTERS)}.", show_default=False),
+    ] = None,
     url: Url = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first alerts.")] = None,
     form: Annotated[str, typer.Option("--format", help="csv or parquet.")] = "csv",
@@ -193,13 +129,26 @@ def export(
 ) -> None:
     """Write all alerts that match the filters, each with its mark.
 
+    The filters are those in the address of the page Alerts. since (inclusive) and until are ages or times in UTC.
+
     \b
     Examples:
-      fraud alerts export --rule 1 --since 24h --limit 50
-      fraud alerts export --since 7d --min-amount 1000 --sort amount --output alerts.csv
-      fraud alerts export --entity payeeId:1001 --format parquet --output alerts.parquet
+      fraud alerts export ruleId=1 since=24h --limit 50
+      fraud alerts export since=7d minAmount=1000 sort=amount --output alerts.csv
+      fraud alerts export entity=payeeId:1001 severity=high severity=critical --format parquet --output alerts.parquet
     """
-    write_file(connect(url).text("/alerts/export", format=form, limit=limit, **filters), output)
+    write_file(connect(url).text("/alerts/export", format=form, limit=limit, **alert_filters(filters or ())), output)
+
+
+def alert_filters(texts: Iterable[str]) -> dict[str, object]:
+    """The parameters of the API for filters NAME=VALUE. Raises InputInvalid."""
+    found: dict[str, list[object]] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if name not in _FILTERS or not separator:
+            raise InputInvalid(f"{text[:100]!r} is no filter NAME=VALUE; the names are {', '.join(_FILTERS)}")
+        found.setdefault(name, []).append(time_ms_of(value) if name in ("since", "until") else value)
+    return dict(found)
 
 
 def _print(received: ReceivedRecord, line: Callable[[bytes, int], Text], as_json: bool) -> None:

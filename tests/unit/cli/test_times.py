@@ -28,10 +28,18 @@ def test_a_time_is_epoch_ms_or_an_iso_time_in_utc(text: str, time_ms: int) -> No
 def test_an_age_counts_back_from_now() -> None:
     before_ms = now_ms()
     assert before_ms - 24 * HOUR_MS <= time_ms_of("24h") <= now_ms() - 24 * HOUR_MS
-    assert alert_filters(since="1d")["since"] == pytest.approx(before_ms - 24 * HOUR_MS, abs=60_000)
+    filters = alert_filters(["severity=high", "since=1d", "severity=low", "text=a=b"])
+    assert filters.pop("since") == [pytest.approx(before_ms - 24 * HOUR_MS, abs=60_000)]
+    assert filters == {"severity": ["high", "low"], "text": ["a=b"]}
 
 
 @pytest.mark.parametrize("text", ["yesterday", "", "12", "24 h", "2026-13-01", "9" * 40 + "d"])
 def test_another_text_is_named_with_the_forms_that_work(text: str) -> None:
     with pytest.raises(InputInvalid, match=r"is not a time: write 30m, 12h, 7d, or 2026-11-20T12:00"):
         time_ms_of(text)
+
+
+@pytest.mark.parametrize("text", ["severity", "sevrity=high", "=high"])
+def test_another_filter_is_named_with_the_names_that_work(text: str) -> None:
+    with pytest.raises(InputInvalid, match=rf"'{text}' is no filter NAME=VALUE; the names are ruleId, since"):
+        alert_filters([text])

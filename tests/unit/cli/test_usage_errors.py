@@ -19,7 +19,7 @@ from fraud_rules.cli import app
         ("rules export --format xml", "for '--format': 'xml' is not one of 'json', 'yaml', 'text'."),
         ("alerts list --nope", "No such option: --nope"),
         ("rules show x", "Invalid value for 'rule_id': 'x' is not a whole number."),
-        ("alerts export --rule 0", "Invalid value for '--rule': '0' is below the minimum 1."),
+        ("alerts export --limit 0", "Invalid value for '--limit': '0' is below the minimum 1."),
     ],
 )
 def test_a_wrong_value_is_named_with_its_fault(words: str, message: str) -> None:

@@ -167,19 +167,19 @@ def _alerts(terminal: Terminal, folder: Path) -> None:
         exported = terminal.run("anna", "alerts", "export", *words)
         return [each["alertId"] for each in csv.DictReader(exported.splitlines())]
 
-    until(lambda: len(search("--since", "30d", "--sort", "amount")) == ALERTS, "the index has all alerts", every_s=1)
-    assert len(search("--sort", "oldest", "--limit", str(ALERTS - 1))) == ALERTS - 1
-    assert search("--max-amount", "2", "--min-amount", "1") == [alert_id]
-    assert search("--max-amount", "0.001") == search("--shadow") == search("--corrections") == []
-    assert len(set(search("--no-shadow", "--no-corrections", "--snoozed"))) == ALERTS
-    assert search("--case", "2000000000") == []
+    until(lambda: len(search("since=30d", "sort=amount")) == ALERTS, "the index has all alerts", every_s=1)
+    assert len(search("sort=oldest", "--limit", str(ALERTS - 1))) == ALERTS - 1
+    assert search("maxAmount=2", "minAmount=1") == [alert_id]
+    assert search("maxAmount=0.001") == search("shadow=true") == search("corrections=true") == []
+    assert len(set(search("shadow=false", "corrections=false", "snoozed=true"))) == ALERTS
+    assert search("caseId=2000000000") == []
     assert json.loads(terminal.run("anna", "alerts", "mark", alert_id, "NOT_FRAUD", "--json")) == {
         "alertId": alert_id,
         "verdict": "NOT_FRAUD",
     }
     assert "FRAUD" in terminal.run("anna", "alerts", "mark", alert_id, "FRAUD")
-    assert search("--verdict", "NOT_FRAUD") == []
+    assert search("verdict=NOT_FRAUD") == []
     output = folder / "alerts.csv"
-    terminal.run("anna", "alerts", "export", "--verdict", "FRAUD", "--output", str(output))
+    terminal.run("anna", "alerts", "export", "verdict=FRAUD", "--output", str(output))
     assert alert_id in output.read_text()
     terminal.run("anna", "alerts", "mark", alert_id, "UNREVIEWED")
