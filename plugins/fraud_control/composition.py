@@ -75,7 +75,7 @@ from fraud_ops.notifications import Receiver
 from fraud_ops.observer import DetectorObserver
 from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.entity.answer import EntitySource
-from fraud_rules.batch.proof.topics import ProofSource
+from fraud_rules.batch.proof.written import ProofSource
 from fraud_rules.codec.rules.collections.files import read_seed_folder
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings

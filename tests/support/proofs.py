@@ -7,15 +7,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from fraud_rules.batch.proof.builder import PaymentLog, build_proof
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.decision import alerts_in_order
+from fraud_rules.engine.decision import alerts_in_order, decisions
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.recorder import record_run
+from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.proof.decision import DecisionProof, DecisionStatement, alert_id_of
 from fraud_rules.proof.document import Proof
 from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import Replay, batch_inputs, settings_of_recording
@@ -32,12 +35,16 @@ MADE_AT_MS = 1_800_000_000_000
 
 def written_alerts(recording: Recording, schema: TransactionSchema, settings: DetectorSettings) -> list[bytes]:
     """The JSON of all alerts, in the order of arrival."""
+    return [each.json for batch in alerts_by_batch(recording, schema, settings) for each in batch]
+
+
+def alerts_by_batch(
+    recording: Recording, schema: TransactionSchema, settings: DetectorSettings
+) -> Iterator[list[AlertRecord]]:
+    """The alerts of each batch, in the order of arrival."""
     run = Replay(schema, settings)
-    found: list[bytes] = []
     for batch in batch_inputs(recording, schema, settings):
-        result = run.evaluate(batch.records, batch.timeline, MADE_AT_MS)
-        found += [alert.json for alert in alerts_in_order(result.outputs)]
-    return found
+        yield alerts_in_order(run.evaluate(batch.records, batch.timeline, MADE_AT_MS).outputs)
 
 
 def proofs_of(document: Mapping[str, Any], schema: TransactionSchema) -> Iterator[Proof]:
@@ -45,9 +52,25 @@ def proofs_of(document: Mapping[str, Any], schema: TransactionSchema) -> Iterato
     recording = Recording.of_document(document)
     settings = settings_of_recording(recording, DetectorSettings())
     log = PaymentLog(recording, schema, settings)
-    alerts = written_alerts(recording, schema, settings)
+    alerts = [each for batch in alerts_by_batch(recording, schema, settings) for each in batch]
     for position, alert in enumerate(alerts):
-        yield build_proof(alert, log, MADE_AT_MS, earlier_alerts=alerts[:position])
+        proof = build_proof(alert.json, log, MADE_AT_MS, earlier_alerts=[each.json for each in alerts[:position]])
+        restrictions = [] if alert.restriction is None else [msgspec.Raw(alert.restriction)]
+        statement = msgspec.structs.replace(proof.statement, restrictions=restrictions)
+        yield msgspec.structs.replace(proof, statement=statement)
+
+
+def decision_proofs_of(document: Mapping[str, Any], schema: TransactionSchema) -> Iterator[DecisionProof]:
+    """The proofs of all decisions of a document."""
+    recording = Recording.of_document(document)
+    settings = settings_of_recording(recording, DetectorSettings())
+    thresholds = settings.decisions.thresholds
+    statement = DecisionStatement(1, "0", MADE_AT_MS, thresholds.decline, thresholds.review)
+    proofs = {alert_id_of(each): each for each in proofs_of(document, schema)}
+    for batch in alerts_by_batch(recording, schema, settings):
+        for made in decisions(batch, thresholds, MADE_AT_MS):
+            alerts = [proofs[each["alertId"]] for each in json.loads(made.json)["alerts"]]
+            yield DecisionProof(statement, made.json, alerts)
 
 
 def added_proofs_of(document: Mapping[str, Any], schema: TransactionSchema) -> Iterator[Proof]:
@@ -75,9 +98,14 @@ def write_run(topics: OwnTopics, payments: int, detector: str = "detector") -> l
     settings = DetectorSettings(topics=names, detector=detector)
     recording = record_run(topics.kafka, settings, load_schema("default"))
     found = []
-    for alert in written_alerts(recording, load_schema("default"), settings):
-        found.append(json.loads(alert)["alertId"])
-        produce(topics.bootstrap, names.alerts, [alert], key=found[-1].encode())
+    for batch in alerts_by_batch(recording, load_schema("default"), settings):
+        for alert in batch:
+            found.append(alert.alert_id)
+            produce(topics.bootstrap, names.alerts, [alert.json], key=alert.alert_id.encode())
+            if alert.restriction is not None:
+                produce(topics.bootstrap, names.restrictions, [alert.restriction], key=alert.alert_id.encode())
+        for key, text, _ in decisions(batch, settings.decisions.thresholds, now_ms()):
+            produce(topics.bootstrap, names.decisions, [text], key=key)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Final
 
 import msgspec
 from fastapi import Response
@@ -15,7 +16,8 @@ from fraud_control.domain.masking import Mask
 from fraud_rules.codec.rules.export import RuleFormat
 
 __all__ = [
-    "MEDIA_TYPES", "NOT_KEPT", "answer", "encode", "file_of", "json_answer", "masked", "nothing", "streamed_file",
+    "MEDIA_TYPES", "NOT_KEPT", "ZIP_ANSWER", "answer", "encode", "file_of", "json_answer", "masked", "nothing",
+    "streamed_file", "zip_answer",
 ]  # fmt: skip
 
 JSON = "application/json"
@@ -24,6 +26,12 @@ MEDIA_TYPES = {RuleFormat.JSON: JSON, RuleFormat.YAML: "application/yaml", RuleF
 """The media types of exported files."""
 NOT_KEPT = {"Cache-Control": "no-store"}
 """The header of an answer with a secret: neither a cache nor the store keeps it."""
+
+_ZIP: Final = "application/zip"
+ZIP_ANSWER: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"content": {_ZIP: {"schema": {"type": "string", "format": "binary"}}}}
+}
+"""The answer of `zip_answer`, for the description of a route."""
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -52,6 +60,11 @@ def file_of(content: str, name: str, form: RuleFormat) -> Response:
     suffix = "txt" if form is RuleFormat.TEXT else form.value
     headers = {"Content-Disposition": f'attachment; filename="{name}.{suffix}"'}
     return Response(content, 200, headers, f"{MEDIA_TYPES[form]}; charset=utf-8")
+
+
+def zip_answer(content: bytes, name: str) -> Response:
+    """Build the response with a zip to save, which no cache keeps."""
+    return Response(content, 200, {"Content-Disposition": f'attachment; filename="{name}"', **NOT_KEPT}, _ZIP)
 
 
 async def streamed_file(pieces: AsyncIterator[bytes], name: str, media_type: str) -> Response:

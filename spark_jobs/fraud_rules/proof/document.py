@@ -18,7 +18,7 @@ from fraud_rules.proof.plain.rows import Boundary
 
 __all__ = [
     "EvaluationOrder", "KeyGroupBounds", "Proof", "ProvedAuditRow", "ProvedBatch", "ProvedPayment", "ProvedRule",
-    "Seal", "Statement", "checksum", "headers_of", "read_file", "seal_of", "write_file",
+    "Seal", "Statement", "checksum", "headers_of", "read_file", "seal_of", "sealed_zip", "unzipped", "write_file",
 ]  # fmt: skip
 
 FORMAT: Final = 1
@@ -112,7 +112,8 @@ class Statement(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     `partition` and `offset` are the place of the payment, `role` is that of its row in a grouping by an entity.
     `incarnation` is the record that added the rule. `settings` bound the payments that are readable. `missing` names
     what the proof's maker could not read. `is_warm`: a warm-up has added payments from before the grouping to its
-    history. `order`: an alert that a re-evaluation added has the order of event times.
+    history. `order`: an alert that a re-evaluation added has the order of event times. `restrictions` has the
+    restriction of the alert, and the record that lifted it.
     """
 
     format: int
@@ -133,6 +134,7 @@ class Statement(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     role: str | None = None
     is_warm: bool = False
     order: EvaluationOrder = "arrival"
+    restrictions: list[msgspec.Raw] = []
 
 
 class ProvedAuditRow(msgspec.Struct, frozen=True, rename="camel"):
@@ -210,9 +212,14 @@ def _texts_of(proof: Proof) -> Mapping[str, bytes]:
 
 def write_file(proof: Proof, sign: Any = None) -> bytes:
     """The bytes of the file. `sign` makes the public key and the signature of a digest, both in hex."""
+    return sealed_zip(_texts_of(proof), sign)
+
+
+def sealed_zip(texts: Mapping[str, bytes], sign: Any = None) -> bytes:
+    """A zip of files by name, with its seal."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in _texts_of(proof).items():
+        for name, text in texts.items():
             archive.writestr(zipfile.ZipInfo(name, _CLOCK), text, zipfile.ZIP_DEFLATED)
     head = content.getvalue()[:-2]  # without the length of the comment
     digest = hashlib.sha256(head).hexdigest()
@@ -233,24 +240,32 @@ def seal_of(content: bytes) -> tuple[Seal, str]:
     return seal, hashlib.sha256(content[: at - 2]).hexdigest()
 
 
-def read_file(content: bytes) -> Proof:
-    """Read the parts of a file. Raises ProofInvalid, which names the part that is damaged."""
+def unzipped(content: bytes) -> dict[str, bytes]:
+    """The files of a zip by name. Raises ProofInvalid, which names the file that is damaged."""
     name = "the zip"
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             infos = {each.filename: each for each in archive.infolist()}
-            if (
-                sorted(infos) != sorted((*_PARTS, *_TEXTS))
-                or sum(each.file_size for each in infos.values()) > _MOST_BYTES
-            ):
-                raise ProofInvalid(f"the file has other parts than a proof: {', '.join(sorted(infos))}")
+            if sum(each.file_size for each in infos.values()) > _MOST_BYTES:
+                raise ProofInvalid(f"the files of the zip have more than {_MOST_BYTES:,} bytes")
             texts = {}
             for name in infos:
                 texts[name] = archive.read(name)
-        parts = {}
+            return texts
+    except (*_DAMAGE, zipfile.BadZipFile, zlib.error, struct.error) as error:
+        raise ProofInvalid(f"{name} is damaged: {error}") from error
+
+
+def read_file(content: bytes) -> Proof:
+    """Read the parts of a file. Raises ProofInvalid, which names the part that is damaged."""
+    texts = unzipped(content)
+    if sorted(texts) != sorted((*_PARTS, *_TEXTS)):
+        raise ProofInvalid(f"the file has other parts than a proof: {', '.join(sorted(texts))}")
+    name, parts = "", {}
+    try:
         for name, kind in _PARTS.items():
             parts[name.partition(".")[0]] = msgspec.json.decode(texts[name], type=kind)
         name = "schema.yaml"
         return Proof(**parts, alert=texts["alert.json"], schema=texts["schema.yaml"].decode())
-    except (*_DAMAGE, zipfile.BadZipFile, zlib.error, msgspec.MsgspecError, struct.error) as error:
+    except (ValueError, msgspec.MsgspecError) as error:
         raise ProofInvalid(f"{name} is damaged: {error}") from error

@@ -9,12 +9,13 @@ from typing import Any
 
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD
 from fraud_rules.proof.audit import audit_lines
+from fraud_rules.proof.decision import DecisionProof, DecisionVerdict, alert_id_of
 from fraud_rules.proof.document import Proof
 from fraud_rules.proof.plain.judging import ARRIVAL, judge, text_of
 from fraud_rules.proof.reading import PaymentScene
 from fraud_rules.proof.verification import ProofVerdict
 
-__all__ = ["verdict_lines"]
+__all__ = ["decision_lines", "verdict_lines"]
 
 
 def verdict_lines(proof: Proof, verdict: ProofVerdict, most_rows: int) -> Iterator[str]:
@@ -29,6 +30,9 @@ def verdict_lines(proof: Proof, verdict: ProofVerdict, most_rows: int) -> Iterat
         yield f"  {text}"
     for text in audit_lines(proof):
         yield f"  {text}"
+    for each in scene.restrictions:
+        lifted = f", lifted {utc_text(each['lifted'])}: {each.get('liftedBy')}" if "lifted" in each else ""
+        yield f"restriction of the key since {utc_text(each['since'])}{lifted}"
     yield ""
     yield from arithmetic_lines(scene, most_rows)
     yield ""
@@ -36,6 +40,20 @@ def verdict_lines(proof: Proof, verdict: ProofVerdict, most_rows: int) -> Iterat
     yield f"taken as stated: {', '.join(verdict.stated)}"
     for each in proof.statement.missing:
         yield f"missing: {each}"
+
+
+def decision_lines(proof: DecisionProof, verdict: DecisionVerdict, most_rows: int) -> Iterator[str]:
+    """The decision and its arithmetic, then the lines of each alert."""
+    decision, statement = verdict.decision, proof.statement
+    yield f"decision about payment {decision['transactionId']}: score {decision['score']}, {decision['outcome']}"
+    for rule_id, weight in verdict.weights.items():
+        yield f"  rule {rule_id}: weight {weight}"
+    yield f"  {' + '.join(map(str, verdict.weights.values()))} = {sum(verdict.weights.values())}"
+    yield f"  DECLINE from {statement.decline} on, REVIEW from {statement.review} on, else NOTE"
+    yield "taken as stated: these two scores, detectionTime, and that no other active rule has an alert of the payment"
+    for alert in proof.alerts:
+        yield ""
+        yield from verdict_lines(alert, verdict.alerts[alert_id_of(alert)], most_rows)
 
 
 def rule_lines(scene: PaymentScene) -> Iterator[str]:

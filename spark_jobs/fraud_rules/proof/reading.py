@@ -60,6 +60,7 @@ class PaymentScene:
     list_versions: Mapping[str, int]
     map_versions: Mapping[str, int]
     earlier_alerts: Sequence[Mapping[str, Any]]
+    restrictions: Sequence[Mapping[str, Any]]
     history_start_ms: int | None
     stated: Sequence[str]
     is_recomputable: bool
@@ -126,6 +127,7 @@ def read_scene(proof: Proof, named: Mapping[int, Mapping[str, Any]] | None = Non
         list_versions={name: lists[name][0] for name in sorted(rule.lists) if name in lists},
         map_versions={name: maps[name][0] for name in sorted(rule.maps) if name in maps},
         earlier_alerts=earlier,
+        restrictions=[_object(bytes(each), "a restriction") for each in statement.restrictions],
         history_start_ms=statement.bounds.history_start,
         stated=[f"the outcome of rule {rule_id}" for rule_id in named],
         is_recomputable=not (statement.is_warm or rule.window.is_long),

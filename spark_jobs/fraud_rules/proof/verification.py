@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from fraud_rules.errors import ProofInvalid
 from fraud_rules.proof.audit import audit_faults
-from fraud_rules.proof.document import Proof, Seal, checksum, read_file, seal_of
+from fraud_rules.proof.document import Proof, Seal, checksum, read_file, seal_of, unzipped
 from fraud_rules.proof.plain.judging import judge, text_of
 from fraud_rules.proof.reading import PaymentScene, cooling_alerts, read_scene
 from fraud_rules.proof.signature import check_signature
 
-__all__ = ["ProofVerdict", "check_file", "check_proof"]
+__all__ = ["ProofVerdict", "check_file", "check_proof", "check_seal", "compared"]
 
 _NAMESPACE: Final = uuid.UUID("6f0c9a52-2f5e-5b0c-9a53-8f6f7c1d2e40")
 _PREVIOUS: Final = re.compile(r"previous\s*\(\s*(\w+)\s*\)", re.IGNORECASE)
@@ -47,18 +47,25 @@ class ProofVerdict:
 
 
 def check_file(content: bytes, trusted: str | None = None) -> tuple[Proof, Seal, ProofVerdict]:
-    """Check a file: its digest, its signature, which must be that of the `trusted` public key (in hex) if there is one,
-    and the proof. Raises ProofInvalid, which names the part that is damaged."""
+    """Check a file: its seal, as `check_seal`, and the proof. Raises ProofInvalid, which names the part that is
+    damaged."""
+    seal = check_seal(content, trusted)
+    proof = read_file(content)
+    return proof, seal, check_proof(proof)
+
+
+def check_seal(content: bytes, trusted: str | None = None) -> Seal:
+    """Check the digest of a file and its signature, which must be that of the `trusted` public key (in hex) if there is
+    one. Raises ProofInvalid."""
     seal, digest = seal_of(content)
     if digest != seal.sha256:
-        read_file(content)  # names the part, if it cannot be read
+        unzipped(content)  # names the part, if it cannot be read
         raise ProofInvalid(
             f"the digest of the file is {digest}, but its end says {seal.sha256}: a byte outside of its parts, in the "
             "structure of the zip, was changed"
         )
     check_signature(seal, trusted)
-    proof = read_file(content)
-    return proof, seal, check_proof(proof)
+    return seal
 
 
 def check_proof(proof: Proof) -> ProofVerdict:
@@ -74,8 +81,11 @@ def check_proof(proof: Proof) -> ProofVerdict:
     if scene.is_recomputable:
         computed, unknown = _recomputed(scene)
         stated += unknown
-        differences += list(_compared(computed, scene.alert, stated))
+        differences += list(compared(computed, scene.alert, stated))
         checked.append("alert")
+    if proof.statement.restrictions:
+        differences += list(_restriction_faults(proof, scene))
+        checked.append("restriction")
     return ProofVerdict(scene, checked, stated, differences)
 
 
@@ -124,12 +134,14 @@ def _shown(value: Any) -> Any:
     return text_of(value) if isinstance(value, Decimal) else value
 
 
-def _compared(computed: Mapping[str, Any], alert: Mapping[str, Any], stated: Sequence[str]) -> Iterator[str]:
-    """The members that differ between the recomputed alert and the one that was written."""
-    for name in sorted({*computed, *alert} - {*stated}):
-        mine, theirs = _plain(computed.get(name)), _plain(alert.get(name))
+def compared(
+    computed: Mapping[str, Any], written: Mapping[str, Any], stated: Sequence[str], kind: str = "alert"
+) -> Iterator[str]:
+    """The members that differ between the recomputed document and the one that was written, which `kind` names."""
+    for name in sorted({*computed, *written} - {*stated}):
+        mine, theirs = _plain(computed.get(name)), _plain(written.get(name))
         if mine != theirs:
-            yield f"alert, {name}: the records give {_brief(mine)}, the alert says {_brief(theirs)}"
+            yield f"{kind}, {name}: the records give {_brief(mine)}, the {kind} says {_brief(theirs)}"
 
 
 def _plain(value: Any) -> Any:
@@ -181,3 +193,13 @@ def _record_faults(proof: Proof, scene: PaymentScene) -> Iterator[str]:
 def _cooldown_faults(scene: PaymentScene) -> Iterator[str]:
     for alert in cooling_alerts(scene):
         yield f"earlier alerts: {alert['alertId']} began a cool-down that lasts beyond the payment"
+
+
+def _restriction_faults(proof: Proof, scene: PaymentScene) -> Iterator[str]:
+    """What the records of the restriction say against the alert, from which a restriction follows."""
+    if scene.rule.get("action") != "RESTRICT" or scene.rule["ruleState"] != "ACTIVE":
+        yield f"restriction: rule {scene.rule['ruleId']} does not restrict"
+    alert = scene.alert
+    members = {"key": alert["key"], "since": alert["eventTime"], "alertId": alert["alertId"], "ruleId": alert["ruleId"]}
+    for record in scene.restrictions:
+        yield from compared(members, record, ("lifted", "liftedBy"), "restriction")

@@ -17,6 +17,7 @@ from tests.support.conformance import load_schema
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.nightly.archived import Site
+from tests.support.nightly.corrected import corrected_alerts
 from tests.support.processes.fraud_command import fraud
 from tests.support.proofs import write_run
 from tests.support.rules import count_rule
@@ -24,13 +25,17 @@ from tests.support.rules import count_rule
 pytestmark = pytest.mark.integration
 
 TOPIC_ROLES = (
-    "transactions", "rules", "alerts", "shadow_alerts", "alert_corrections", "rule_operations", "detector_progress",
+    "transactions", "rules", "alerts", "shadow_alerts", "alert_corrections", "decisions", "restrictions",
+    "rule_operations", "detector_progress",
 )  # fmt: skip
+
+
+RULE = count_rule(limit=3, windowMinutes=5, weight=60, action="RESTRICT")
 
 
 def evaluated(topics: OwnTopics, payments: int) -> list[str]:
     """Write a rule, the records of a run, and foreign records of the topic of alerts. Returns the ids of the alerts."""
-    produce(topics.bootstrap, topics.names.rules, [json.dumps(count_rule(limit=3, windowMinutes=5)).encode()])
+    produce(topics.bootstrap, topics.names.rules, [json.dumps(RULE).encode()])
     foreign = [b"{", b"[]", b'{"ruleId": 1}', b'{"ruleId": [1], "key": {}}']
     produce(topics.bootstrap, topics.names.alerts, foreign, key=b"other")
     return write_run(topics, payments)
@@ -39,13 +44,19 @@ def evaluated(topics: OwnTopics, payments: int) -> list[str]:
 def test_an_alert_of_the_topics_is_proved(topics: OwnTopics, tmp_path: Path) -> None:
     alerts = evaluated(topics, 12)
     file = tmp_path / "proof.zip"
-    for alert in alerts:
+    for alert in alerts[-2:]:
         made = fraud("prove", alert, "--output", str(file), env=topics.environment)
         assert made.exit_code == 0, made.err
         checked = fraud("verify", str(file))
         assert (checked.exit_code, "the proof holds" in checked.out) == (0, True), checked.err + checked.out
-    assert "payments from" in checked.out
-    changed = file.read_bytes().replace(b"statement.json", b"statement.jsom")
+    assert "payments from" in checked.out and "restriction of the key since" in checked.out
+    decided = fraud("prove", "11", "--decision", "--output", str(file), env=topics.environment)
+    assert decided.exit_code == 0, decided.err
+    checked = fraud("verify", str(file))
+    assert (checked.exit_code, "score 60, REVIEW" in checked.out) == (0, True), checked.err + checked.out
+    undecided = fraud("prove", "1", "--decision", env=topics.environment)
+    assert (undecided.exit_code, "no decision about payment 1" in undecided.err) == (75, True)
+    changed = file.read_bytes().replace(b"decision.json", b"decision.jsom")
     file.write_bytes(changed)
     assert fraud("verify", str(file)).exit_code == 74
     unreadable = fraud("prove", "other", env=topics.environment)
@@ -54,7 +65,7 @@ def test_an_alert_of_the_topics_is_proved(topics: OwnTopics, tmp_path: Path) -> 
     assert (missing.exit_code, "no alert nothing" in missing.err) == (75, True)
 
 
-def test_an_alert_whose_payments_have_expired_is_proved_from_the_archive(topics: OwnTopics, tmp_path: Path) -> None:
+def test_live_and_added_alerts_are_proved_from_the_archive(topics: OwnTopics, tmp_path: Path) -> None:
     alerts, names = evaluated(topics, 12), topics.names
     recording = record_run(topics.kafka, DetectorSettings(topics=names), load_schema("default"))
     document = json.loads(b"".join(recording.lines()))
@@ -68,7 +79,21 @@ def test_an_alert_whose_payments_have_expired_is_proved_from_the_archive(topics:
     assert "missing: the bytes of 8 payments, whose values are from the archive" in made.err
     checked = fraud("verify", str(file))
     assert (checked.exit_code, "the proof holds" in checked.out) == (0, True), checked.err + checked.out
-    bounded = fraud("prove", alerts[-1], "--max-records", "3", env=topics.environment)
+    added = next(
+        each.json.replace(b'"detectionTime":0', b'"detectionTime":%d' % 2**45)
+        for each in corrected_alerts(document, 7, load_schema("default"), DetectorSettings(topics=names))
+        if each.alert_id == alerts[-1]
+    )
+    delete_records(topics.kafka, names.alerts, -1)
+    correction = b'{"kind":"ADDED","alertId":"%b","eventTime":%d,"alert":%b}'
+    event_ms = json.loads(added)["eventTime"]
+    text = correction % (alerts[-1].encode(), event_ms, added)
+    produce(topics.bootstrap, names.alert_corrections, [text], key=alerts[-1].encode())
+    made = fraud("prove", alerts[-1], "--output", str(file), "--archive", str(archive), env=topics.environment)
+    assert made.exit_code == 0, made.err
+    checked = fraud("verify", str(file))
+    assert (checked.exit_code, "a re-evaluation added the alert" in checked.out) == (0, True), checked.err + checked.out
+    bounded = fraud("prove", alerts[-1], "--archive", str(archive), "--max-records", "3", env=topics.environment)
     assert (bounded.exit_code, "at most 3 may be: use --max-records" in bounded.err) == (75, True)
 
 
@@ -83,7 +108,7 @@ def test_the_topics_say_why_a_payment_has_no_alert(topics: OwnTopics) -> None:
 
 
 def delete_records(kafka: KafkaConnection, topic: str, end: int) -> None:
-    """Delete the records below an offset, as retention does."""
+    """Delete the records below an offset, as retention does; -1 deletes all."""
     admin = AdminClient(kafka.confluent({}))
     for done in admin.delete_records([TopicPartition(topic, 0, end)]).values():
         done.result(30)

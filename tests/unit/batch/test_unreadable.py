@@ -13,7 +13,7 @@ from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file
 from fraud_rules.batch.archive.manifest import BatchResult, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
-from fraud_rules.batch.reevaluation.published import PublishedAlerts
+from fraud_rules.batch.reevaluation.published import PublishedAlerts, add_alert, add_correction
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import Day
 from tests.support.conformance import load_schema
@@ -72,8 +72,8 @@ def test_published_alerts_and_corrections_are_read_past_unreadable_records(
     assert (list(published.corrected), list(published.added)) == (["half", "added"], ["added"])
     assert len(caplog.records) > 15
     for value in UNREADABLE:
-        published.alert(DAY, value or b"", "bad", shadow=False)
-        published.correct(DAY, value or b"")
+        add_alert({DAY: published}, value or b"", "bad", shadow=False)
+        add_correction({DAY: published}, value or b"")
     assert "bad" not in published.live
 
 

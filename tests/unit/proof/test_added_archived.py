@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fraud_rules.batch.proof import topics
+from fraud_rules.batch.proof import topics, written
 from fraud_rules.batch.proof.archive import added_alert, archived_part
 from fraud_rules.batch.proof.budget import ReadBudget
 from fraud_rules.batch.proof.builder import PaymentLog, build_proof, first_read_ms
@@ -96,10 +96,10 @@ def test_a_correction_is_proved_by_the_id_of_its_alert(tmp_path: Path, monkeypat
     text = alert.json.replace(b'"detectionTime":0', b'"detectionTime":%d' % 2**45)
     corrections = {(site.settings.topics.alert_corrections,): b'{"kind":"ADDED","alert":%b}' % text}
     monkeypatch.setattr(
-        topics, "_records_of", lambda _, names, *rest: (value for each, value in corrections.items() if each == names)
+        topics, "records_of", lambda _, names, *rest: (value for each, value in corrections.items() if each == names)
     )
     monkeypatch.setattr(topics, "recorded_rules", lambda *_: Recording.of_document(site.document).rules)
-    monkeypatch.setattr(topics, "read_tails", lambda *_: None)
-    source = topics.ProofSource(KafkaConnection("nowhere:1"), tmp_path, NULLABLE, site.settings)
+    monkeypatch.setattr(written, "read_tails", lambda *_: None)
+    source = written.ProofSource(KafkaConnection("nowhere:1"), tmp_path, NULLABLE, site.settings)
     proof = topics.prove_from_topics(alert.alert_id, source, MADE_AT_MS)
     assert (proof.alert, proof.statement.order, differences_of(proof)) == (text, "event", [])

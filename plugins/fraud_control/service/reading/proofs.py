@@ -1,4 +1,4 @@
-"""Makes proofs of alerts in a process of the pool, with the audit rows about their rules."""
+"""Makes proofs of alerts and decisions in a process of the pool, with the audit rows about their rules."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from typing import Final
 from sqlalchemy import select
 
 from fraud_control.domain.item import ItemName
+from fraud_control.feed.decisions import FeedDecision
 from fraud_control.feed.events import FeedAlert
 from fraud_control.service.reading.pool import ReadingPool
 from fraud_control.store.database import Database
 from fraud_control.store.models import AuditEntry
-from fraud_rules.batch.proof.topics import ProofSource, prove_record
+from fraud_rules.batch.proof.topics import AuditRows, prove_decision, prove_record
+from fraud_rules.batch.proof.written import ProofSource, record_at
+from fraud_rules.errors import NotProvable
+from fraud_rules.proof.decision import write_decision_file
 from fraud_rules.proof.document import EvaluationOrder, ProvedAuditRow, write_file
 from fraud_rules.proof.signature import signer_of
 from fraud_rules.runtime.clock import now_ms
@@ -24,6 +28,7 @@ MOST_RECORDS: Final = 300_000
 """The most records of a proof. They need about 0.4 GB in a process of the pool."""
 
 _MOST_ROWS: Final = 1_000
+_TOO_SLOW: Final = "the topics could not be read in time: try again"
 
 
 class ProofReader:
@@ -43,7 +48,14 @@ class ProofReader:
         needs."""
         order: EvaluationOrder = "arrival" if alert.added_ms is None else "event"
         question = alert.json, self._audit_rows(alert.facts.rule_id), order, self._key
-        return self._pool.ask(_prove, self._source, question, "the topics could not be read in time: try again")
+        return self._pool.ask(_prove, self._source, question, _TOO_SLOW)
+
+    def prove_decision(self, decision: FeedDecision) -> bytes:
+        """Make the file of the proof of a decision. Raises Unavailable, and NotFound if topics and archive lack what it
+        needs."""
+        audit = {each.rule_id: self._audit_rows(each.rule_id) for each in decision.alerts}
+        question = decision.offset, audit, self._key
+        return self._pool.ask(_prove_decision, self._source, question, _TOO_SLOW)
 
     def _audit_rows(self, rule_id: int) -> Sequence[ProvedAuditRow]:
         """The newest rows about a rule, ascending."""
@@ -77,3 +89,12 @@ def _prove(
 ) -> bytes:
     alert, audit, order, key = question
     return write_file(prove_record(alert, source, now_ms(), audit, order), None if key is None else signer_of(key))
+
+
+def _prove_decision(source: ProofSource, question: tuple[int, AuditRows, Path | None]) -> bytes:
+    offset, audit, key = question
+    record = record_at(source, source.settings.topics.decisions, offset)
+    if record is None:
+        raise NotProvable("the topic of decisions does not have the decision anymore")
+    proof = prove_decision(record, source, now_ms(), audit)
+    return write_decision_file(proof, None if key is None else signer_of(key))

@@ -23,7 +23,7 @@ from fraud_control.feed.place import FeedPlace
 from fraud_control.service import alert_marks
 from fraud_control.service.alerts.listing import AlertFilter
 from fraud_control.web.alert_query import AlertQuery, position_of
-from fraud_control.web.answer import NOT_KEPT, answer, json_answer, nothing
+from fraud_control.web.answer import ZIP_ANSWER, answer, json_answer, nothing, zip_answer
 from fraud_control.web.auth import CurrentActor, CurrentUser
 from fraud_control.web.dependencies import CurrentPlane
 from fraud_control.web.load.lanes import LaneName
@@ -41,7 +41,6 @@ routes = router("alerts")
 AlertId = Annotated[str, Path(pattern=r"^[0-9a-fA-F-]{36}$")]
 Position = Annotated[str | None, Query(max_length=100)]
 
-_ZIP = "application/zip"
 _POLL_INTERVAL_S = 0.05
 _CAUGHT_UP_S = 30.0
 _STREAM_S = 600.0  # then the client must connect again, which checks its login again
@@ -165,7 +164,7 @@ def get_evidence(plane: CurrentPlane, alert_id: AlertId, position: Position = No
 @routes.get(
     "/alerts/{alert_id}/proof",
     response_class=Response,
-    responses={200: {"content": {_ZIP: {"schema": {"type": "string", "format": "binary"}}}}},
+    responses=ZIP_ANSWER,
     openapi_extra=least("analyst", LaneName.EVIDENCE),
 )
 def download_proof(plane: CurrentPlane, alert_id: AlertId, position: Position = None) -> Response:
@@ -174,8 +173,7 @@ def download_proof(plane: CurrentPlane, alert_id: AlertId, position: Position = 
     index.
     """
     alert = _alert(plane, alert_id, position)
-    headers = {"Content-Disposition": f'attachment; filename="{alert_id.lower()}.proof.zip"', **NOT_KEPT}
-    return Response(plane.proofs.prove(alert), 200, headers, _ZIP)
+    return zip_answer(plane.proofs.prove(alert), f"{alert_id.lower()}.proof.zip")
 
 
 @routes.put("/alerts/{alert_id}/mark", response_model=read_models.Mark, openapi_extra=least("analyst"))

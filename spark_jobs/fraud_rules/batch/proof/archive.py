@@ -33,7 +33,10 @@ from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.replay.recording import RecordedBatch, RecordedRule, RecordedTransaction, RecordedWarmUp, Recording
 
-__all__ = ["added_alert", "archived_added_alert", "archived_alert", "archived_alerts", "archived_part", "with_archive"]
+__all__ = [
+    "added_alert", "archived_added_alert", "archived_alert", "archived_alerts", "archived_decision", "archived_part",
+    "with_archive",
+]  # fmt: skip
 
 _REJECTED: Final = Reason("state", "refused by the detector")
 _ALERTS: Final = (Table.ALERTS, Table.SHADOW_ALERTS)
@@ -107,6 +110,11 @@ def archived_alert(store: ArchiveStore, alert_id: str) -> bytes | None:
     return next(_records_of(store, _ALERTS, alert_id), None)
 
 
+def archived_decision(store: ArchiveStore, transaction_id: str) -> bytes | None:
+    """The newest decision about a payment. None if the archive has none."""
+    return next(_records_of(store, [Table.DECISIONS], transaction_id), None)
+
+
 def archived_added_alert(store: ArchiveStore, alert_id: str) -> bytes | None:
     """The alert that a re-evaluation added last. None if the archive has no such correction."""
     found = map(added_alert, _records_of(store, [Table.CORRECTIONS], alert_id))
@@ -122,9 +130,9 @@ def added_alert(value: bytes) -> bytes | None:
     return bytes(correction.alert) or None if correction.kind == "ADDED" else None
 
 
-def _records_of(store: ArchiveStore, tables: Sequence[Table], alert_id: str) -> Iterator[bytes]:
-    """The records with the id of an alert as their key, the newest first."""
-    manifest, key = store.latest(), alert_id.encode()
+def _records_of(store: ArchiveStore, tables: Sequence[Table], name: str) -> Iterator[bytes]:
+    """The records with an id as their key, the newest first."""
+    manifest, key = store.latest(), name.encode()
     files = [file for table in tables for file in manifest.of(table)]
     for file in sorted(files, key=lambda each: each.day, reverse=True):
         if pc.any(_is_key(read_log(store, [file], ["key"]), key)).as_py():

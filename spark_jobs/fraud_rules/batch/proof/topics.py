@@ -1,17 +1,16 @@
-"""Proves an alert, or answers why there is none, from the topics: finds the records that its windows can count."""
+"""Proves an alert or a decision, or answers why there is none, from the topics: finds the records that it needs."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from importlib import metadata
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from confluent_kafka import Message
 
-from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.archive.topic_identity import is_of_topic
 from fraud_rules.batch.proof.answers import PaymentAnswer, answers_of, rules_in_force
@@ -19,77 +18,57 @@ from fraud_rules.batch.proof.archive import (
     added_alert,
     archived_added_alert,
     archived_alert,
-    archived_alerts,
+    archived_decision,
     archived_part,
     with_archive,
 )
-from fraud_rules.batch.proof.budget import MOST_RECORDS, ReadBudget
-from fraud_rules.batch.proof.builder import PaymentLog, build_proof, first_read_ms, is_of_key
-from fraud_rules.batch.reevaluation.corrections import read_tails
-from fraud_rules.batch.reevaluation.published import PublishedAlerts
+from fraud_rules.batch.proof.budget import ReadBudget
+from fraud_rules.batch.proof.builder import PaymentLog, build_proof, first_read_ms
+from fraud_rules.batch.proof.written import (
+    ProofSource,
+    alerts_of_decision,
+    alerts_since,
+    corrected_alerts,
+    earlier_alerts,
+    read_alert,
+    read_decision,
+    records_of,
+    restrictions_of,
+)
 from fraud_rules.codec.rules.codec import parse_rule_document, read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.codec.transactions.needle import Needle
-from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import InputInvalid, NotProvable, RuleRejected
-from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.decoding import UNDECODABLE, decode_or_skip, decode_reason
-from fraud_rules.kafka.reader import Record, TopicReader
+from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.recorder import RunPart, record_part, recorded_rules
 from fraud_rules.logs.transactions import raw_transactions
-from fraud_rules.model.day import Day, days_between
 from fraud_rules.model.limits import UNBOUNDED
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.proof.audit import with_audit
+from fraud_rules.proof.decision import DecisionProof, DecisionStatement
 from fraud_rules.proof.document import EvaluationOrder, Proof, ProvedAuditRow
 from fraud_rules.replay.replay import settings_of_recording
 
-__all__ = ["ProofSource", "answers_from_topics", "prove_from_topics", "prove_record"]
+__all__ = ["AuditRows", "answers_from_topics", "find_decision", "prove_decision", "prove_from_topics", "prove_record"]
 
-_FIRST_SPAN: Final = 4_096
-_MOST_SPAN: Final = 262_144
+AuditRows: TypeAlias = Mapping[int, Sequence[ProvedAuditRow]]
+"""The rows of the audit log about rules, by the rule's id, ascending."""
+
+NO_ROWS: Final[AuditRows] = {}
 _SEARCHED: Final = 20
 """The search for a payment reads so many times the records of an answer, because it keeps none of them."""
-
-_decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
-
-
-class _AlertMembers(msgspec.Struct, rename="camel"):
-    """The members of an alert that a proof reads."""
-
-    rule_id: int
-    rule_version: int
-    violated_rule: dict[str, Any]
-    key: dict[str, Any]
-    triggering_event: dict[str, Any]
-    event_time: int
-    ingestion_time: int
-
-
-_check = msgspec.json.Decoder(_AlertMembers).decode
-
-
-@dataclass(frozen=True, slots=True)
-class ProofSource:
-    """The cluster, the archive, the settings of the detector, and the most records that one proof or answer reads."""
-
-    kafka: KafkaConnection
-    archive: ArchivePath
-    schema: TransactionSchema
-    settings: DetectorSettings
-    most_records: int = MOST_RECORDS
 
 
 def prove_from_topics(alert_id: str, source: ProofSource, made_at_ms: int) -> Proof:
     """Prove a published alert. Raises NotProvable if topics and archive lack it, BrokerUnavailable, and the errors of
     the archive."""
     budget, store, topics = ReadBudget(source.most_records), ArchiveStore(source.archive), source.settings.topics
-    record = next(_records_of(alert_id, (topics.alerts, topics.shadow_alerts), source, budget), None)
+    record = next(records_of(alert_id, (topics.alerts, topics.shadow_alerts), source, budget), None)
     record = archived_alert(store, alert_id) if record is None else record
     if record is not None:
         return prove_record(record, source, made_at_ms)
-    corrections = map(added_alert, _records_of(alert_id, (topics.alert_corrections,), source, budget))
+    corrections = map(added_alert, records_of(alert_id, (topics.alert_corrections,), source, budget))
     record = next((each for each in corrections if each is not None), None)
     record = archived_added_alert(store, alert_id) if record is None else record
     if record is not None:
@@ -110,23 +89,68 @@ def prove_record(
 
     Raises NotProvable, BrokerUnavailable, and the errors of the archive.
     """
-    try:
-        alert = _document(record)
-    except UNDECODABLE as error:
-        raise NotProvable(f"the alert is unreadable: {decode_reason(error)}") from error
-    budget = ReadBudget(source.most_records)
+    alert, budget = read_alert(record), ReadBudget(source.most_records)
+    if order == "arrival":
+        [proof] = _prove_written([record], source, made_at_ms, {alert["ruleId"]: audit}, budget)
+        return proof
     first_ms = _first_ms(alert, source.schema)
-    if order == "event":
-        log, part = _re_evaluated_payments(source, alert, first_ms, budget)
-        earlier = list(_corrected_alerts(alert, source, first_ms, budget))
-    else:
-        since_ms = first_ms - source.settings.future_tolerance_ms
-        log, part = _payments(source, since_ms, alert["ingestionTime"], budget)
-        earlier = list(_earlier_alerts(alert, source, since_ms, budget))
+    log, part = _re_evaluated_payments(source, alert, first_ms, budget)
+    earlier = list(corrected_alerts(alert, source, first_ms, budget))
     proof = build_proof(
         record, log, made_at_ms, earlier_alerts=earlier, missing=part.missing, from_ms=part.from_ms, order=order
     )
-    return with_audit(proof, audit)
+    return _completed(proof, alert, audit, source, budget)
+
+
+def _prove_written(
+    records: Sequence[bytes], source: ProofSource, made_at_ms: int, audit: AuditRows, budget: ReadBudget
+) -> list[Proof]:
+    """Prove alerts of one payment as the detector wrote them."""
+    alerts = [read_alert(each) for each in records]
+    since_ms = min(_first_ms(each, source.schema) for each in alerts) - source.settings.future_tolerance_ms
+    log, part = _payments(source, since_ms, alerts[0]["ingestionTime"], budget)
+    earlier = list(earlier_alerts(alerts, source, since_ms, budget))
+    found = []
+    for record, alert in zip(records, alerts, strict=True):
+        proof = build_proof(record, log, made_at_ms, earlier_alerts=earlier, missing=part.missing, from_ms=part.from_ms)
+        found.append(_completed(proof, alert, audit.get(alert["ruleId"], ()), source, budget))
+    return found
+
+
+def _completed(
+    proof: Proof, alert: Mapping[str, Any], audit: Sequence[ProvedAuditRow], source: ProofSource, budget: ReadBudget
+) -> Proof:
+    """The proof with the restriction of its alert, and with the rows of the audit log."""
+    restrictions, missing = restrictions_of(alert, source, budget)
+    statement = msgspec.structs.replace(
+        proof.statement,
+        restrictions=[msgspec.Raw(each) for each in restrictions],
+        missing=[*proof.statement.missing, *missing],
+    )
+    return with_audit(msgspec.structs.replace(proof, statement=statement), audit)
+
+
+def find_decision(transaction_id: str, source: ProofSource) -> bytes:
+    """The newest decision about a payment. Raises NotProvable if topic and archive have none, BrokerUnavailable, and
+    the errors of the archive."""
+    topic, budget = source.settings.topics.decisions, ReadBudget(source.most_records)
+    found = next(records_of(transaction_id, (topic,), source, budget), None)
+    found = archived_decision(ArchiveStore(source.archive), transaction_id) if found is None else found
+    if found is None:
+        raise NotProvable(f"no decision about payment {transaction_id} is in {topic} or in the archive")
+    return found
+
+
+def prove_decision(record: bytes, source: ProofSource, made_at_ms: int, audit: AuditRows = NO_ROWS) -> DecisionProof:
+    """Prove a decision as it was written, with its alerts. `audit` has the rows of the audit log about their rules.
+
+    Raises NotProvable, BrokerUnavailable, and the errors of the archive.
+    """
+    budget, thresholds = ReadBudget(source.most_records), source.settings.decisions.thresholds
+    alerts = alerts_of_decision(read_decision(record), source, budget)
+    proofs = _prove_written(alerts, source, made_at_ms, audit, budget)
+    statement = DecisionStatement(1, metadata.version("fraud-rules"), made_at_ms, thresholds.decline, thresholds.review)
+    return DecisionProof(statement, record, proofs)
 
 
 def _payments(source: ProofSource, from_ms: int, last_ms: int, budget: ReadBudget) -> tuple[PaymentLog, RunPart]:
@@ -152,23 +176,6 @@ def _re_evaluated_payments(
     return PaymentLog(part.recording, schema, settings, part.archived), part
 
 
-def _corrected_alerts(
-    alert: Mapping[str, Any], source: ProofSource, first_ms: int, budget: ReadBudget
-) -> Iterator[bytes]:
-    """The alerts of the same rule and key that are in effect after all corrections so far, of the days of a window."""
-    store, topics = ArchiveStore(source.archive), source.settings.topics
-    manifest = store.latest()
-    for day in days_between(Day.of(first_ms), Day.of(alert["eventTime"])):
-        published = PublishedAlerts.archived(store, manifest, day)
-        read_tails(source.kafka, topics, day, manifest.ends, published)
-        texts = [*map(published.text_of, sorted(published.in_effect())), *published.shadow.values()]
-        budget.take(len(texts))
-        for text in texts:
-            with suppress(*UNDECODABLE):
-                if text is not None and is_of_key(_document(text), alert["ruleId"], alert["key"]):
-                    yield text
-
-
 @dataclass(frozen=True, slots=True)
 class FoundPayment:
     """The record of a payment in its topic."""
@@ -192,7 +199,7 @@ def answers_from_topics(
     log, part = _payments(source, from_ms, payment.append_ms, budget)
     position = log.position_of(payment.partition, payment.offset)
     alerts: dict[int, list[bytes]] = {}
-    for alert in _alerts_since(source, from_ms, payment.append_ms, budget):
+    for alert in alerts_since(source, from_ms, payment.append_ms, budget):
         alerts.setdefault(alert.document["ruleId"], []).append(alert.value)
     rules = rules_in_force(log, position) if rule_id is None else [rule_id]
     return [answer for each in rules for answer in answers_of(log, position, each, alerts.get(each, ()), part.from_ms)]
@@ -245,28 +252,6 @@ def _reach_ms(event_ms: int, source: ProofSource) -> int:
     return min((first_read_ms(each, event_ms) for each in entries if isinstance(each, Rule)), default=event_ms)
 
 
-def _records_of(alert_id: str, topics: Sequence[str], source: ProofSource, budget: ReadBudget) -> Iterator[bytes]:
-    """The records with the id of an alert as their key, those near the ends first."""
-    key = alert_id.encode()
-    for topic in topics:
-        for record in _newest_first(source.kafka, topic, budget):
-            if record.key == key and record.value is not None:
-                yield record.value
-
-
-def _newest_first(kafka: KafkaConnection, topic: str, budget: ReadBudget) -> Iterator[Record]:
-    """The records of all partitions of a topic, those near the ends first."""
-    with TopicReader(kafka, topic) as reader:
-        for partition in reader.partitions():
-            first, end = reader.ends(partition)
-            span = _FIRST_SPAN
-            while end > first:
-                start = max(first, end - span)
-                budget.take(end - start)
-                yield from reader.read(start, end, partition)
-                end, span = start, min(4 * span, _MOST_SPAN)
-
-
 def _first_ms(alert: Mapping[str, Any], schema: TransactionSchema) -> int:
     """The oldest event time that the alert's rule reads. Raises NotProvable for a rule that is unreadable today."""
     try:
@@ -275,55 +260,3 @@ def _first_ms(alert: Mapping[str, Any], schema: TransactionSchema) -> int:
         raise NotProvable(f"rule {alert['ruleId']} does not fit the schema of today: {error}") from error
     event_ms: int = alert["eventTime"]
     return first_read_ms(rule, event_ms) if isinstance(rule, Rule) else event_ms
-
-
-def _earlier_alerts(
-    alert: Mapping[str, Any], source: ProofSource, since_ms: int, budget: ReadBudget
-) -> Iterator[bytes]:
-    """The alerts of the same rule and key from before an alert, back to the time that can affect it: the marks of
-    COUNT_WITH_RESET in its windows, and its cool-down."""
-    cooldown_ms = int(alert["violatedRule"].get("cooldownSeconds", 0)) * 1_000
-    from_ms = min(since_ms, alert["eventTime"] - cooldown_ms - source.settings.future_tolerance_ms)
-    for each in _alerts_since(source, from_ms, alert["ingestionTime"], budget):
-        if is_of_key(each.document, alert["ruleId"], alert["key"]):
-            yield each.value
-
-
-class _WrittenAlert(NamedTuple):
-    """An alert as it was written, and decoded."""
-
-    value: bytes
-    document: Mapping[str, Any]
-
-
-def _alerts_since(source: ProofSource, from_ms: int, last_ms: int, budget: ReadBudget) -> Iterator[_WrittenAlert]:
-    """The live and shadow alerts that were written at a time or later, each once. If a topic has lost its beginning,
-    the archive has those of payments up to `last_ms`. Unreadable records are skipped."""
-    seen: set[bytes] = set()
-    expired = False
-    for topic in (source.settings.topics.alerts, source.settings.topics.shadow_alerts):
-        with TopicReader(source.kafka, topic) as reader:
-            for partition in reader.partitions():
-                start, (first, end) = reader.offset_at(from_ms, partition), reader.ends(partition)
-                expired = expired or (first > 0 and (start is None or start <= first))
-                budget.take(0 if start is None else end - start)
-                for record in [] if start is None else reader.read(start, end, partition):
-                    document = decode_or_skip(topic, record, _document, partition)
-                    if document is not None and record.value is not None:
-                        seen.add(record.value)
-                        yield _WrittenAlert(record.value, document)
-    for value in archived_alerts(ArchiveStore(source.archive), from_ms, last_ms) if expired else ():
-        budget.take(1)
-        if value in seen:
-            continue
-        try:
-            document = _document(value)
-        except UNDECODABLE:
-            continue
-        yield _WrittenAlert(value, document)
-
-
-def _document(value: bytes) -> dict[str, Any]:
-    """Decode an alert. Raises one of UNDECODABLE, also for another form of a member that a proof reads."""
-    _check(value)
-    return _decode(value)

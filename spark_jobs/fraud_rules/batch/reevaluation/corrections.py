@@ -7,14 +7,15 @@ correction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from fraud_rules.batch.reevaluation.compare import AlertVerdict, compare
-from fraud_rules.batch.reevaluation.published import AlertView, PublishedAlerts, view_of
+from fraud_rules.batch.reevaluation.published import AlertView, PublishedAlerts, add_alert, add_correction, view_of
 from fraud_rules.batch.reevaluation.scores import DayScores, scores_of
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.kafka.connection import KafkaConnection
@@ -32,22 +33,30 @@ Ends = Mapping[str, Mapping[str, int]]
 """The end offsets of the archive, by topic and partition (as text)."""
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
+_ANY: Final[Callable[[int], None]] = lambda records: None  # noqa: E731
 
 
-def read_tails(kafka: KafkaConnection, topics: TopicNames, day: Day, ends: Ends, published: PublishedAlerts) -> None:
-    """Add the day's alerts and corrections that were published after the archive's end. Raises BrokerUnavailable."""
+Days = Mapping[Day, PublishedAlerts]
+"""What is known of days."""
+
+
+def read_tails(
+    kafka: KafkaConnection, topics: TopicNames, ends: Ends, days: Days, counts: Callable[[int], None] = _ANY
+) -> None:
+    """Add the alerts and corrections of these days that were published after the archive's end. `counts` receives the
+    number of records of a topic before they are read. Raises BrokerUnavailable."""
     for topic, shadow in ((topics.alerts, False), (topics.shadow_alerts, True)):
-        for key, value in _tail(kafka, topic, ends.get(topic, {})):
-            published.alert(day, value, key.decode("utf-8", "replace"), shadow=shadow)
-    read_corrections(kafka, topics, day, ends, published)
+        for key, value in _tail(kafka, topic, ends, counts):
+            add_alert(days, value, key.decode("utf-8", "replace"), shadow=shadow)
+    read_corrections(kafka, topics, ends, days, counts)
 
 
 def read_corrections(
-    kafka: KafkaConnection, topics: TopicNames, day: Day, ends: Ends, published: PublishedAlerts
+    kafka: KafkaConnection, topics: TopicNames, ends: Ends, days: Days, counts: Callable[[int], None] = _ANY
 ) -> None:
-    """Add the day's corrections that were published after the archive's end. Raises BrokerUnavailable."""
-    for _, value in _tail(kafka, topics.alert_corrections, ends.get(topics.alert_corrections, {})):
-        published.correct(day, value)
+    """Add the corrections of these days that were published after the archive's end. Raises BrokerUnavailable."""
+    for _, value in _tail(kafka, topics.alert_corrections, ends, counts):
+        add_correction(days, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +82,7 @@ class DayCorrections:
         """
         writer = BatchWriter(kafka, reevaluation_id(settings.detector, self.day))
         writer.open()
-        read_corrections(kafka, settings.topics, self.day, ends, published)
+        read_corrections(kafka, settings.topics, ends, {self.day: published})
         verdicts = {
             alert_id: verdict
             for alert_id, verdict in compare(published.in_effect(), self.found.keys()).items()
@@ -158,9 +167,13 @@ def _lifted(view: AlertView, now_ms: int) -> bytes:
     return _encode(lifted)
 
 
-def _tail(kafka: KafkaConnection, topic: str, ends: Mapping[str, int]) -> Sequence[tuple[bytes, bytes]]:
+def _tail(
+    kafka: KafkaConnection, topic: str, archived: Ends, counts: Callable[[int], None]
+) -> Sequence[tuple[bytes, bytes]]:
     with TopicReader(kafka, topic) as reader:
-        found: list[Record] = []
-        for partition, (first, end) in settled_ends(reader).items():
-            found += reader.read(max(first, ends.get(str(partition), 0)), end, partition)
+        starts, found = archived.get(topic, {}), list[Record]()
+        ranges = {at: (max(first, starts.get(str(at), 0)), end) for at, (first, end) in settled_ends(reader).items()}
+        counts(sum(end - start for start, end in ranges.values() if start < end))
+        for partition, (start, end) in ranges.items():
+            found += reader.read(start, end, partition)
     return [(each.key, each.value) for each in found if each.key is not None and each.value is not None]

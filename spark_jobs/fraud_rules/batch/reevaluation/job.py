@@ -122,7 +122,7 @@ def _conclude(
     """Compare the alerts with the published ones, and publish the corrections."""
     options, manifest = job.options, case.evidence.manifest
     published = PublishedAlerts.archived(options.archive, manifest, options.day)
-    read_tails(job.kafka, options.settings.topics, options.day, manifest.ends, published)
+    read_tails(job.kafka, options.settings.topics, manifest.ends, {options.day: published})
     different, undecided = split_undecided(case, differences(found, published))
     sums = count_day(options.day, found, published, different, case.entries, options.schema)
     clock.lap("compare")

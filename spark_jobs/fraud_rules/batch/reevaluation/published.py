@@ -21,7 +21,10 @@ from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import ID_FIELD
 
-__all__ = ["AlertView", "PublishedAlerts", "archived_ids", "check_versions", "event_time_of", "view_of"]
+__all__ = [
+    "AlertView", "PublishedAlerts", "add_alert", "add_correction", "archived_ids", "check_versions", "event_time_of",
+    "view_of",
+]  # fmt: skip
 
 
 class _Rule(msgspec.Struct, rename="camel"):
@@ -122,28 +125,8 @@ class PublishedAlerts:
             alerts.update((key, value) for key, value in _pairs(records) if _view_or_skip(value, table) is not None)
         corrections = read_log(store, manifest.of(Table.CORRECTIONS, day), ["key", "value"])
         for _, value in _pairs(corrections):
-            published.correct(day, value)
+            add_correction({day: published}, value)
         return published
-
-    def alert(self, day: Day, value: bytes, alert_id: str, *, shadow: bool) -> None:
-        """Add a record of a topic of alerts, if it belongs to the day."""
-        view = _view_or_skip(value, "alerts")
-        if view is not None and Day.of(view.event_time) == day:
-            (self.shadow if shadow else self.live)[alert_id] = value
-
-    def correct(self, day: Day, value: bytes) -> None:
-        """Add a record of the topic of corrections, if it belongs to the day."""
-        try:
-            correction = _correction(value)
-            verdict = AlertVerdict(correction.kind)
-        except _UNREADABLE as error:
-            _skip(Table.CORRECTIONS, value, error)
-            return
-        if Day.of(correction.event_time) == day:
-            self.corrected[correction.alert_id] = verdict
-            alert = bytes(correction.alert)
-            if alert and verdict is AlertVerdict.ADDED and _view_or_skip(alert, Table.CORRECTIONS) is not None:
-                self.added[correction.alert_id] = alert
 
     def text_of(self, alert_id: str) -> bytes | None:
         """The encoded alert, as the detector or a correction published it."""
@@ -154,6 +137,31 @@ class PublishedAlerts:
         retracted = {each for each, verdict in self.corrected.items() if verdict is AlertVerdict.RETRACTED}
         added = {each for each, verdict in self.corrected.items() if verdict is AlertVerdict.ADDED}
         return (self.live.keys() | added) - retracted
+
+
+def add_alert(days: Mapping[Day, PublishedAlerts], value: bytes, alert_id: str, *, shadow: bool) -> None:
+    """Add a record of a topic of alerts to its day, if it belongs to one of these days."""
+    view = _view_or_skip(value, "alerts")
+    published = None if view is None else days.get(Day.of(view.event_time))
+    if published is not None:
+        (published.shadow if shadow else published.live)[alert_id] = value
+
+
+def add_correction(days: Mapping[Day, PublishedAlerts], value: bytes) -> None:
+    """Add a record of the topic of corrections to its day, if it belongs to one of these days."""
+    try:
+        correction = _correction(value)
+        verdict = AlertVerdict(correction.kind)
+    except _UNREADABLE as error:
+        _skip(Table.CORRECTIONS, value, error)
+        return
+    published = days.get(Day.of(correction.event_time))
+    if published is None:
+        return
+    published.corrected[correction.alert_id] = verdict
+    alert = bytes(correction.alert)
+    if alert and verdict is AlertVerdict.ADDED and _view_or_skip(alert, Table.CORRECTIONS) is not None:
+        published.added[correction.alert_id] = alert
 
 
 def archived_ids(store: ArchiveStore, manifest: Manifest, day: Day) -> Iterator[int | str]:

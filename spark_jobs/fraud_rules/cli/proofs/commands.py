@@ -18,8 +18,7 @@ from fraud_rules.errors import InputInvalid, ProofInvalid
 from fraud_rules.kafka.connection import KafkaConnection
 
 if TYPE_CHECKING:
-    from fraud_rules.batch.proof.topics import ProofSource
-    from fraud_rules.proof.document import Proof
+    from fraud_rules.batch.proof.written import ProofSource
 
 __all__ = ["prove", "verify", "why"]
 
@@ -43,9 +42,14 @@ MaxRecords = Annotated[
 
 def prove(
     kafka: Kafka,
-    alert_id: Annotated[str, typer.Argument(help="Id of the alert.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="ID", help="Id of the alert, or of the payment of a decision.", show_default=False)
+    ],
+    decision: Annotated[
+        bool, typer.Option("--decision", help="Prove the newest decision about the payment ID.")
+    ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write.", show_default="ALERT_ID.proof.zip")
+        Path | None, typer.Option("--output", "-o", help="File to write.", show_default="ID.proof.zip")
     ] = None,
     key: SigningKey = None,
     url: Url = None,
@@ -61,39 +65,53 @@ def prove(
     plane, the command reads the topics itself. `fraud verify` checks the file on any machine. docs/proof.md describes
     it. The exit code of --direct is 75 if the topics lack the alert, its payment or its rule.
 
+    The proof of an alert that restricts has the restriction. The proof of a decision has the proofs of its alerts.
+
     \b
     Examples:
       fraud prove 2b7c1c5e-6f0e-5d1c-8a6b-0d6f8e0f6a11 --output proof.zip
+      fraud prove 4711 --decision
     """
+    from fraud_rules.proof.decision import read_decision_file, write_decision_file
     from fraud_rules.proof.document import read_file, write_file
     from fraud_rules.proof.signature import signer_of
 
     sign = None if key is None else signer_of(key)
     client = control_plane(url, direct=direct)
     if client is None:
-        content = write_file(_direct_proof(alert_id, _source(kafka, archive, max_records)), sign)
+        content = _direct_proof(name, _source(kafka, archive, max_records), decision=decision)
+    elif decision:
+        content = client.text("/decisions/proof", transaction=name)
     else:
-        content = client.text(f"/alerts/{quote(alert_id, safe='')}/proof")
-        content = content if sign is None else write_file(read_file(content), sign)
-    proof, path = read_file(content), Path(f"{alert_id}.proof.zip") if output is None else output
+        content = client.text(f"/alerts/{quote(name, safe='')}/proof")
+    whole = read_decision_file(content)
+    proofs = [read_file(content)] if whole is None else whole.alerts
+    if sign is not None:
+        content = write_file(proofs[0], sign) if whole is None else write_decision_file(whole, sign)
+    path = Path(f"{quote(name, safe='')}.proof.zip") if output is None else output
     try:
         path.write_bytes(content)
     except OSError as error:
         raise InputInvalid(f"{path} cannot be written: {error.strerror}") from error
-    print(f"{len(proof.payments)} payments and {len(proof.rules)} rule records written to {path}")
-    for each in proof.statement.missing:
+    payments, rules = sum(len(each.payments) for each in proofs), sum(len(each.rules) for each in proofs)
+    print(f"{payments} payments and {rules} rule records written to {path}")
+    for each in dict.fromkeys(missing for proof in proofs for missing in proof.statement.missing):
         sys.stderr.write(f"missing: {each}\n")
 
 
-def _direct_proof(alert_id: str, source: ProofSource) -> Proof:
-    from fraud_rules.batch.proof.topics import prove_from_topics
+def _direct_proof(name: str, source: ProofSource, *, decision: bool) -> bytes:
+    from fraud_rules.batch.proof.topics import find_decision, prove_decision, prove_from_topics
+    from fraud_rules.proof.decision import write_decision_file
+    from fraud_rules.proof.document import write_file
     from fraud_rules.runtime.clock import now_ms
 
-    return prove_from_topics(alert_id, source, now_ms())
+    if decision:
+        return write_decision_file(prove_decision(find_decision(name, source), source, now_ms()))
+    return write_file(prove_from_topics(name, source, now_ms()))
 
 
 def _source(kafka: KafkaConnection, archive: str | None, most_records: int) -> ProofSource:
-    from fraud_rules.batch.proof.topics import ProofSource
+    from fraud_rules.batch.proof.written import ProofSource
     from fraud_rules.kafka.reachable import require_broker
 
     require_broker(kafka)
@@ -111,6 +129,8 @@ def verify(
 ) -> None:
     """Check a proof: digest, signature, records and audit, and the alert as a plain evaluator computes it again.
 
+    The proof of a decision has those of its alerts; score and outcome follow from them.
+
     The command needs no configuration, no Kafka and no detector. It prints the payments and the arithmetic. The exit
     code is 74 if something differs; the message names it.
 
@@ -119,22 +139,31 @@ def verify(
       fraud verify proof.zip
       fraud verify proof.zip --key bank.pem --rows 1000
     """
-    from fraud_rules.proof.printing import verdict_lines
+    from fraud_rules.proof.decision import check_decision, read_decision_file
+    from fraud_rules.proof.document import read_file
+    from fraud_rules.proof.printing import decision_lines, verdict_lines
     from fraud_rules.proof.signature import fingerprint, read_public_key
-    from fraud_rules.proof.verification import check_file
+    from fraud_rules.proof.verification import check_proof, check_seal
 
     trusted = None if key is None else read_public_key(key)
     try:
         content = file.read_bytes()
     except OSError as error:
         raise InputInvalid(f"{file} cannot be read: {error.strerror}") from error
-    proof, seal, verdict = check_file(content, trusted)
-    for line in verdict_lines(proof, verdict, rows):
+    seal, decision = check_seal(content, trusted), read_decision_file(content)
+    if decision is None:
+        proof = read_file(content)
+        verdict = check_proof(proof)
+        lines, differences = verdict_lines(proof, verdict, rows), verdict.differences
+    else:
+        decided = check_decision(decision)
+        lines, differences = decision_lines(decision, decided, rows), decided.differences
+    for line in lines:
         print(printable(line))
     print(f"sha256 {seal.sha256}")
     print(f"signed by the key {fingerprint(seal.public_key)}" if seal.public_key else "not signed")
-    if not verdict.holds:
-        raise ProofInvalid("; ".join(verdict.differences))
+    if differences:
+        raise ProofInvalid("; ".join(differences))
     print("the proof holds")
 
 

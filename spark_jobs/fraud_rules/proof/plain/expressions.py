@@ -144,10 +144,9 @@ class _Parser:
         left = self._product()
         while sign := self._next("+", "-"):
             right = self._product()
-            if left.is_time or right.is_time:
-                left = _lifted(lambda end, start: Fraction(end - start, 1000), *_alike(left, right))
-            else:
-                left = _lifted(operator.add if sign == "+" else operator.sub, left, right)
+            plain = operator.add if sign == "+" else operator.sub
+            function = (lambda a, b: Fraction(a - b, 1000)) if left.is_time or right.is_time else plain
+            left = _lifted(function, *_alike(left, right))
         return left
 
     def _product(self) -> _Term:

@@ -18,6 +18,7 @@ Members: TypeAlias = Mapping[str, Any]
 ARRIVAL = "arrival()"
 """The name under which a row has its place in the order of arrival."""
 _SIGNS = {"EQUAL": "=", "NOT_EQUAL": "!=", "GREATER_EQUAL": ">=", "LESS_EQUAL": "<=", "GREATER": ">", "LESS": "<"}
+_WEIGHTS = {"low": 10, "medium": 25, "high": 50, "critical": 100}
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
 
@@ -86,13 +87,18 @@ def judge(rule: Members, scene: Scene) -> tuple[str, Measure | None, dict[str, A
     return "value" if own.holds is None else "limit" if not own.holds else "" if fits else "conditions", own, alert
 
 
+def decide(rules: Mapping[int, Members], decline: int, review: int) -> tuple[dict[int, int], int, str]:
+    """The decision from the rules that alerted, by id: their weights, the score and the outcome."""
+    weights = {n: int(x.get("weight", _WEIGHTS.get(str(x.get("severity")).lower(), 25))) for n, x in rules.items()}
+    return weights, (n := sum(weights.values())), "DECLINE" if n >= decline else "REVIEW" if n >= review else "NOTE"
+
+
 def text_of(value: Any) -> str:
     """A value of a key, or a number, as text: decimals without trailing zeros."""
     if isinstance(value, bool | str):
         return str(value) if isinstance(value, str) else str(value).lower()
-    number, digits = Fraction(value), 0
-    while (number * 10**digits).denominator > 1:
-        digits += 1
+    number = Fraction(value)
+    digits = next(each for each in range(1_000) if (number * 10**each).denominator == 1)
     return f"{Decimal(f'{number * 10**digits}E-{digits}'):f}"
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from fraud_control.settings import ControlPlaneSettings
 from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.proof.decision import check_decision, read_decision_file
 from fraud_rules.proof.printing import verdict_lines
 from fraud_rules.proof.signature import read_public_key
-from fraud_rules.proof.verification import check_file
+from fraud_rules.proof.verification import check_file, check_seal
 from tests.support.control_plane.web.server import Server
 from tests.support.proofs import a_key, write_run
 from tests.support.waiting import until
@@ -38,3 +39,10 @@ def test_a_downloaded_proof_says_who_wrote_and_released_the_rule(server: Server,
     assert (verdict.differences, proof.statement.missing, bool(seal.signature)) == ([], [], True)
     said = "\n".join(verdict_lines(proof, verdict, 9))
     assert "written by analyst" in said and "released by approver" in said
+    until(lambda: server.ask("GET", "/decisions?transaction=11", "viewer").json()["items"], "the decision in memory")
+    answer = server.ask("GET", "/decisions/proof?transaction=11", "analyst")
+    assert answer.status_code == 200, answer.text
+    check_seal(answer.content, read_public_key(tmp_path / "key.pub"))
+    decision = read_decision_file(answer.content)
+    assert decision is not None and decision.alerts[0].audit == proof.audit
+    assert check_decision(decision).differences == []
