@@ -75,8 +75,17 @@ def test_the_report_has_the_payments_of_archive_and_topic(topics: OwnTopics, pro
     old = [payment(number, began_ms - 26 * HOUR_MS) for number in range(3)]
     append_records(topics.kafka, name, [(b"k", payment(8, began_ms, 99)), (b"k", b"no payment of 4242")])
     append_records(topics.kafka, name, [(b"k", payment(number, began_ms)) for number in (10, 11, 12, 12)])
+    restriction = {"key": {"payeeId": PAYER}, "since": began_ms, "alertId": "a", "ruleId": 5}
+    other = {**restriction, "key": {"payeeId": 99, "beneficiaryId": PAYER}, "alertId": "b"}
+    ended = {**restriction, "alertId": "c", "lifted": began_ms + 1, "liftedBy": "RETRACTED"}
+    records = [{**restriction, "alertId": "c", "since": began_ms + 1}, ended, other, {"key": PAYER}, restriction]
+    append_records(topics.kafka, topics.names.restrictions, [(b"k", json.dumps(each).encode()) for each in records])
     with reporter(topics, project, tmp_path / "archive") as without:
         found = asked(without)
+        assert [(each["alertId"], each["lifted"]) for each in found["restrictions"]] == [
+            ("a", None),
+            ("c", began_ms + 1),
+        ]
         assert [each["transactionId"] for each in found["payments"]] == [12, 12, 11, 10]
         assert found["notes"] == []
         assert [(each["ruleId"], each["value"], each["share"]) for each in found["aggregates"]] == [

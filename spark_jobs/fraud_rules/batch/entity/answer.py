@@ -11,6 +11,7 @@ import msgspec
 from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.entity.report import EntityReport, entity_report
+from fraud_rules.batch.entity.restrictions import read_restrictions
 from fraud_rules.batch.entity.rows import EntityBounds, EntityQuery, EntityReader
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
@@ -58,10 +59,10 @@ class _EntityReports:
 
     def report(self, question: EntityQuestion) -> EntityReport:
         """Read and evaluate. Raises BrokerUnavailable."""
-        rows = self._reader.read(question.query)
-        return entity_report(
-            question.query, rows, self._timeline(), self._source.schema, self._source.settings, question.now_ms
-        )
+        query, schema, settings = question.query, self._source.schema, self._source.settings
+        rows = self._reader.read(query)
+        restrictions = read_restrictions(self._source.kafka, settings.topics.restrictions, query, schema, rows.notes)
+        return entity_report(query, rows, self._timeline(), schema, settings, question.now_ms, restrictions)
 
     def _timeline(self) -> RuleTimeline:
         return self._log.up_to(self._rules.ends()[1], {})

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from fraud_rules.batch.entity.aggregates import EntityAggregate, OtherRule, entity_aggregates, rules_of_other_keys
+from fraud_rules.batch.entity.restrictions import KeyRestriction
 from fraud_rules.batch.entity.rows import EntityQuery, EntityRows, has_value
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.role_rows import role_rows
@@ -65,6 +66,7 @@ class EntityReport(msgspec.Struct, frozen=True, rename="camel"):
     counterparties: list[Counterparty]
     aggregates: list[EntityAggregate]
     other_rules: list[OtherRule]
+    restrictions: list[KeyRestriction]
 
 
 def entity_report(
@@ -74,6 +76,7 @@ def entity_report(
     schema: TransactionSchema,
     settings: DetectorSettings,
     now_ms: int,
+    restrictions: Sequence[KeyRestriction] = (),
 ) -> EntityReport:
     """Evaluate the payments and sum them up."""
     batch, entity = rows.batch, schema.entity_of((query.field,))
@@ -101,6 +104,7 @@ def entity_report(
         counterparties=_counterparties(batch, query, timeline, schema, amount),
         aggregates=found,
         other_rules=rules_of_other_keys(timeline, query.field),
+        restrictions=list(restrictions),
     )
 
 

@@ -18,6 +18,16 @@ export function ProofLink({ alertId, position }: Pick<Alert, "alertId" | "positi
 
 /** The same as an icon, for an alert of the index. `of` names the alert for a screen reader. */
 export function ProofIcon({ alertId, of }: { alertId: string; of: string }) {
+  return <ProofDownload href={`${API}/alerts/${alertId}/proof`} of={of} />;
+}
+
+/** Downloads the proof of the decision about a payment, with the proofs of its alerts. */
+export function DecisionProof({ transactionId }: { transactionId: string }) {
+  const href = `${API}/decisions/proof${queryString({ transaction: transactionId })}`;
+  return <ProofDownload href={href} of={`decision, payment ${transactionId}`} />;
+}
+
+function ProofDownload({ href, of }: { href: string; of: string }) {
   const can = useCan();
   if (!can("readIds")) return null;
   const label = `Download proof: ${of}`;
@@ -27,7 +37,7 @@ export function ProofIcon({ alertId, of }: { alertId: string; of: string }) {
       variant="subtle"
       color="gray"
       size="sm"
-      href={`${API}/alerts/${alertId}/proof`}
+      href={href}
       download
       aria-label={label}
       title={label}

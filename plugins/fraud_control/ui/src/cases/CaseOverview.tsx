@@ -2,6 +2,7 @@ import { Button, Group } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "react-router";
+import { DecisionProof } from "../alerts/ProofLink";
 import { entityQuery, useCan } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
@@ -49,7 +50,8 @@ export function OverviewFacts({ overview, fields }: { overview: CaseOverview; fi
           "–"
         ) : (
           <>
-            <OutcomeChip decision={decision} /> score {formatNumber((decision.corrected ?? decision).score)}
+            <OutcomeChip decision={decision} /> score {formatNumber((decision.corrected ?? decision).score)}{" "}
+            <DecisionProof transactionId={decision.transactionId} />
           </>
         )}
       </Fact>

@@ -51,8 +51,8 @@ test("a decision shows its outcome, its score and the weights of its rules", asy
   renderPage(<DecisionsPage />);
   expect(await screen.findByRole("link", { name: "Rule number 1" })).toBeVisible();
   expect((await rows())[0]).toHaveTextContent(/4711Decline *110Rule number 1 \(60\), Rule 9 \(50\)/u);
-  const proof = screen.getByRole("link", { name: "Download proof: Rule number 1, payment 4711" });
-  expect(proof).toHaveAttribute("href", `${API}/alerts/a/proof`);
+  const proof = screen.getByRole("link", { name: "Download proof: decision, payment 4711" });
+  expect(proof).toHaveAttribute("href", `${API}/decisions/proof?transaction=4711`);
 });
 
 test("a corrected decision shows the corrected score and the original one", async () => {

@@ -2,7 +2,7 @@ import { Group, Select, Table, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useSearchParams } from "react-router";
-import { ProofIcon } from "../alerts/ProofLink";
+import { DecisionProof } from "../alerts/ProofLink";
 import { useRuleNames } from "../api/hooks";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
@@ -109,7 +109,7 @@ function DecisionRow({ row, names }: { row: PaymentDecision; names: ReadonlyMap<
         <Link to={`/alerts?${new URLSearchParams({ text: row.transactionId }).toString()}`}>{row.transactionId}</Link>
       </Table.Td>
       <Table.Td>
-        <OutcomeChip decision={row} />
+        <OutcomeChip decision={row} /> <DecisionProof transactionId={row.transactionId} />
       </Table.Td>
       <Table.Td className="number">{formatNumber(score)}</Table.Td>
       <Table.Td className="wrap" style={{ minWidth: "14rem" }}>
@@ -119,7 +119,6 @@ function DecisionRow({ row, names }: { row: PaymentDecision; names: ReadonlyMap<
             <span key={alert.alertId}>
               {position > 0 && ", "}
               <Link to={`/rules/${alert.ruleId}`}>{name}</Link> ({formatNumber(alert.weight)})
-              <ProofIcon alertId={alert.alertId} of={`${name}, payment ${row.transactionId}`} />
             </span>
           );
         })}

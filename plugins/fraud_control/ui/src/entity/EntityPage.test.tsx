@@ -60,6 +60,10 @@ function entity(members: Partial<Entity> = {}): Entity {
     ],
     counterparties: [{ field: "beneficiaryId", value: 7, count: 2, amount: "30.50", last: AT }],
     aggregates: [aggregate()],
+    restrictions: [
+      { alertId: "r1", ruleId: 1, key: { payeeId: 12 }, since: AT, lifted: null },
+      { alertId: "r2", ruleId: 1, key: { payeeId: 12 }, since: AT, lifted: AT + 1 },
+    ],
     otherRules: [{ ruleId: 9, name: "Mules", fields: ["beneficiaryId"] }],
     decisions: [],
     lists: ["watched"],
@@ -97,6 +101,11 @@ test("the page shows the rules' aggregates, the lists, the counterparties and th
   expect(other).toHaveAttribute("href", "/entity?field=beneficiaryId&value=7");
   expect(await within(screen.getByRole("list", { name: "Alerts" })).findAllByRole("listitem")).toHaveLength(1);
   expect(asked[0]).toContain("entity=payeeId%3A12");
+  const restrictions = within(screen.getByRole("table", { name: "Restrictions" }));
+  expect(restrictions.getByText("In force")).toBeVisible();
+  expect(restrictions.getByText(/^Lifted/u)).toBeVisible();
+  const [proof] = restrictions.getAllByRole("link", { name: "Download proof: restriction by rule 1" });
+  expect(proof).toHaveAttribute("href", `${API}/alerts/r1/proof`);
   expect(screen.queryByText("Incomplete payments")).toBeNull();
 });
 

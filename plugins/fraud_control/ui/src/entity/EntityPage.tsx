@@ -3,8 +3,9 @@ import { Alert as Notice, Button, Select, Table } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useSearchParams } from "react-router";
+import { ProofIcon } from "../alerts/ProofLink";
 import { toText } from "../api/exactJson";
-import { entityQuery, useCan, useSchema } from "../api/hooks";
+import { entityQuery, useCan, useRuleNames, useSchema } from "../api/hooks";
 import type { Entity } from "../api/types";
 import { EmptyState } from "../components/EmptyState";
 import { FieldValue } from "../components/FieldValue";
@@ -13,7 +14,7 @@ import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
 import { Timestamp } from "../components/Timestamp";
 import { fieldLabel, type Fields } from "../fields";
-import { formatCount, formatNumber } from "../format";
+import { formatCount, formatKey, formatNumber } from "../format";
 import { AddToList } from "./AddToList";
 import { EntityAlerts } from "./EntityAlerts";
 import { EntityLink } from "./EntityLink";
@@ -102,6 +103,7 @@ function EntityView({ entity, fields }: Props) {
         <PaymentsOverTime entity={entity} />
         <ListsPanel entity={entity} />
       </div>
+      <Restrictions entity={entity} fields={fields} />
       <Payments entity={entity} fields={fields} />
       <RuleAggregates entity={entity} fields={fields} />
       <Counterparties entity={entity} fields={fields} />
@@ -192,6 +194,42 @@ function Counterparties({ entity, fields }: Props) {
             </Table.Td>
             <Table.Td>
               <Timestamp ms={each.last} />
+            </Table.Td>
+          </Table.Tr>
+        )}
+      </LongTable>
+    </section>
+  );
+}
+
+/** The restrictions of the entity's keys, which rules with the action RESTRICT have made. */
+function Restrictions({ entity, fields }: Props) {
+  const names = useRuleNames();
+  if (entity.restrictions.length === 0) return null;
+  return (
+    <section className="panel" aria-label="Restrictions" style={{ marginTop: "1rem" }}>
+      <h2>Restrictions</h2>
+      <LongTable label="Restrictions" columns={["Since", "Key", "Rule", "State", ""]} items={entity.restrictions}>
+        {(each) => (
+          <Table.Tr key={each.alertId}>
+            <Table.Td>
+              <Timestamp ms={each.since} />
+            </Table.Td>
+            <Table.Td className="number">{formatKey(each.key, fields)}</Table.Td>
+            <Table.Td>
+              <Link to={`/rules/${each.ruleId}`}>{names.get(each.ruleId) ?? `Rule ${each.ruleId}`}</Link>
+            </Table.Td>
+            <Table.Td>
+              {each.lifted === null ? (
+                "In force"
+              ) : (
+                <>
+                  Lifted <Timestamp ms={each.lifted} />
+                </>
+              )}
+            </Table.Td>
+            <Table.Td>
+              <ProofIcon alertId={each.alertId} of={`restriction by rule ${each.ruleId}`} />
             </Table.Td>
           </Table.Tr>
         )}

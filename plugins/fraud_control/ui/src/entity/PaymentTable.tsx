@@ -1,4 +1,5 @@
 import { Table } from "@mantine/core";
+import { DecisionProof } from "../alerts/ProofLink";
 import { toText } from "../api/exactJson";
 import type { PaymentDecision } from "../api/types";
 import { FieldValue } from "../components/FieldValue";
@@ -40,7 +41,13 @@ export function PaymentTable({ label, payments, decisions, fields, hidden }: Pro
             ))}
             {decisions && (
               <>
-                <Table.Td>{decision && <OutcomeChip decision={decision} />}</Table.Td>
+                <Table.Td>
+                  {decision && (
+                    <>
+                      <OutcomeChip decision={decision} /> <DecisionProof transactionId={decision.transactionId} />
+                    </>
+                  )}
+                </Table.Td>
                 <Table.Td className="number">
                   {decision && formatNumber((decision.corrected ?? decision).score)}
                 </Table.Td>
