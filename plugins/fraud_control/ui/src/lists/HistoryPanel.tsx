@@ -17,7 +17,7 @@ const PAGE = 50;
 const NAMES = { SET: "Set", ADD: "Added", REMOVE: "Removed", DELETE: "Deleted" } as const;
 
 /** All changes of a list or map, with author and comment, and the values of one change. */
-export function HistoryPanel({ list }: { list: CollectionRow }) {
+export function HistoryPanel({ list, canRead }: { list: CollectionRow; canRead: boolean }) {
   const kind = kindOf(list);
   const [compared, setCompared] = useState<number | null>(null);
   const versions = useInfiniteQuery({
@@ -70,15 +70,17 @@ export function HistoryPanel({ list }: { list: CollectionRow }) {
                   </Table.Td>
                   <Table.Td className="wrap">{each.comment}</Table.Td>
                   <Table.Td>
-                    <Anchor
-                      component="button"
-                      type="button"
-                      size="sm"
-                      aria-label={`Show ${kind.content} of revision ${each.revision}`}
-                      onClick={() => setCompared(each.revision)}
-                    >
-                      Show {kind.content}
-                    </Anchor>
+                    {canRead && (
+                      <Anchor
+                        component="button"
+                        type="button"
+                        size="sm"
+                        aria-label={`Show ${kind.content} of revision ${each.revision}`}
+                        onClick={() => setCompared(each.revision)}
+                      >
+                        Show {kind.content}
+                      </Anchor>
+                    )}
                   </Table.Td>
                 </Table.Tr>
               ))}

@@ -51,12 +51,16 @@ function ListView({ list, me }: { list: CollectionRow; me: Me }) {
   const [isChanging, setIsChanging] = useState(false);
   const kind = kindOf(list);
   const inForce = strongestState(list) !== "DRAFT";
+  const canRead = me.can.includes("readIds"); // values can be ids of people
+  const first = canRead ? "values" : "history";
   return (
     <>
       <PageHeader title={list.name} subtitle={<ListSummary list={list} />}>
-        <Button component="a" variant="default" href={`${API}${pathOf(kind, list.name)}/export`}>
-          Download
-        </Button>
+        {canRead && (
+          <Button component="a" variant="default" href={`${API}${pathOf(kind, list.name)}/export`}>
+            Download
+          </Button>
+        )}
         {me.can.includes("draft") && (
           <Button disabled={list.pendingApproval !== null} onClick={() => setIsChanging(true)}>
             Change {kind.content}
@@ -67,19 +71,19 @@ function ListView({ list, me }: { list: CollectionRow; me: Me }) {
       {list.pendingApproval && <PendingApproval approval={list.pendingApproval} me={me} />}
       <UsedBy list={list} />
       <Tabs
-        value={params.get("tab") ?? "values"}
-        onChange={(tab) => setParams(tab === "values" || tab === null ? {} : { tab }, { replace: true })}
+        value={canRead ? (params.get("tab") ?? first) : first}
+        onChange={(tab) => setParams(tab === first || tab === null ? {} : { tab }, { replace: true })}
         keepMounted={false}
       >
         <Tabs.List mb="md">
-          <Tabs.Tab value="values">{capital(kind.content)}</Tabs.Tab>
+          {canRead && <Tabs.Tab value="values">{capital(kind.content)}</Tabs.Tab>}
           <Tabs.Tab value="history">History</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="values">
           <ValuesPanel list={list} me={me} />
         </Tabs.Panel>
         <Tabs.Panel value="history">
-          <HistoryPanel list={list} />
+          <HistoryPanel list={list} canRead={canRead} />
         </Tabs.Panel>
       </Tabs>
       {isChanging && <ChangeDialog list={list} me={me} close={() => setIsChanging(false)} />}

@@ -36,11 +36,13 @@ export default function ListsPage({ kind }: { kind: CollectionKind }) {
   return (
     <>
       <PageHeader title={title} subtitle={kind.subtitle}>
-        <ExportMenu
-          path={`/export/${kind.plural}`}
-          name={`fraud-${kind.plural}`}
-          lines={`One line per ${kind === MAP ? "entry" : "value"}`}
-        />
+        {can("readIds") && (
+          <ExportMenu
+            path={`/export/${kind.plural}`}
+            name={`fraud-${kind.plural}`}
+            lines={`One line per ${kind === MAP ? "entry" : "value"}`}
+          />
+        )}
         {can("import") && (
           <Button
             variant="default"

@@ -147,11 +147,20 @@ test("the history shows author, comment and the values of a change", async () =>
   expect(await screen.findByText(/2 added, 0 removed/u)).toBeVisible();
 });
 
-test("a viewer changes nothing", async () => {
-  server.use(http.get(`*${API}/me`, () => HttpResponse.json(VIEWER)));
+test("a viewer changes nothing, and sees the changes of values without the values", async () => {
+  const change = { revision: 4, logVersion: 3, operation: "ADD", added: 1, removed: 0, expiresAt: null };
+  const written = { activation: null, author: "ben", source: "ui", at: 1, comment: "new case" };
+  server.use(
+    http.get(`*${API}/me`, () => HttpResponse.json(VIEWER)),
+    http.get(`*${API}/lists/mules/versions`, () =>
+      HttpResponse.json({ items: [{ ...change, ...written }], next: null }),
+    ),
+  );
   renderList();
-  expect(await screen.findByText("9007199254740993")).toBeVisible();
-  expect(screen.queryByRole("button", { name: /Change values|Remove|Delete/u })).toBeNull();
+  expect(await screen.findByText("new case")).toBeVisible();
+  expect(screen.queryByRole("tab", { name: "Values" })).toBeNull();
+  expect(screen.queryByRole("link", { name: "Download" })).toBeNull();
+  expect(screen.queryByRole("button", { name: /Change values|Remove|Delete|Show values/u })).toBeNull();
 });
 
 test("a file of lists is previewed with its differences, and imported for the revisions of the preview", async () => {
