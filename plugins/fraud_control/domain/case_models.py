@@ -146,6 +146,9 @@ class Case(ReadModel):
         description="When the case should be closed, by its severity. Null for a closed case, and without a severity.",
     )
     rules: list[CaseRule] = Field(description="The rules with the most alerts first.")
+    amount: str | None = Field(
+        description="The sum of the payments of its alerts that the alert index has, each once, without retracted ones."
+    )
 
 
 class CaseEvent(ReadModel):

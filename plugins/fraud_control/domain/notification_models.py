@@ -26,13 +26,14 @@ TEST: Final = "test"
 
 class SubscribedEvent(StrEnum):
     """An event that a subscription can name. PREDICTION: a rule that the owner of the subscription wrote or approved is
-    outside of its prediction.
+    outside of its prediction. HANDOVER: a case was handed over to the owner.
     """
 
     ALERT = "alert"
     APPROVAL = "approval"
     DIGEST = "digest"
     PREDICTION = "prediction"
+    HANDOVER = "handover"
 
 
 class DeliveryState(StrEnum):

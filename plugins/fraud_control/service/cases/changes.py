@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from fraud_control.domain.canonical import canonical
 from fraud_control.domain.case_models import CaseAction, CaseOutcome, CaseStatus
 from fraud_control.domain.errors import Conflict, Invalid, LimitReached
+from fraud_control.domain.masking import Masking
 from fraud_control.domain.roles import Actor, Permission, Role, require
 from fraud_control.feed.place import Position
 from fraud_control.service.audit import AuditRecord
@@ -18,6 +19,7 @@ from fraud_control.service.bindings import check_user, role_of
 from fraud_control.service.cases.intake import CaseEntity, open_case
 from fraud_control.service.cases.queries import case_of
 from fraud_control.service.changes import UnitOfWork
+from fraud_control.service.notifications.handovers import notify_handover
 from fraud_control.store.alert_models import AlertRow
 from fraud_control.store.case_models import CaseEventRow, CaseRow
 from fraud_rules.errors import Reason
@@ -41,6 +43,9 @@ def assign(work: UnitOfWork, who: Actor, case_id: int, revision: int, assignee: 
     case.assignee = assignee
     case.handed_by = None if assignee in (None, who.user) else who.user
     _save(work, who, case, before, CaseAction.ASSIGN, {"assignee": assignee}, comment.strip())
+    if case.handed_by is not None:
+        mask = Masking(work.reader.schema).document
+        notify_handover(work.session, case, comment.strip(), mask, work.now_ms)
 
 
 def change_status(

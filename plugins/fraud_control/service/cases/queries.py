@@ -25,13 +25,14 @@ from fraud_control.domain.case_models import (
 )
 from fraud_control.domain.errors import Invalid, NotFound
 from fraud_control.domain.roles import Role
+from fraud_control.service.alerts.index import amount_field
 from fraud_control.service.bindings import bindings
 from fraud_control.service.cases.due import due_ms, due_order, overdue
 from fraud_control.service.cases.endings import untouched
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import beyond_prefix
 from fraud_control.settings import ResolveHours
-from fraud_control.store.alert_models import RETRACTED, AlertRow, MarkRow
+from fraud_control.store.alert_models import IN_EFFECT, RETRACTED, AlertPaymentRow, AlertRow, MarkRow
 from fraud_control.store.case_models import CaseEventRow, CaseRow
 from fraud_rules.errors import Reason
 from fraud_rules.model.day import DAY_MS
@@ -220,6 +221,7 @@ def cases_of(work: UnitOfWork, rows: Sequence[CaseRow]) -> list[Case]:
         CaseRow.case_id.in_([row.case_id for row in rows]), CaseRow.closed.is_(False), untouched()
     )
     expires = set(work.session.scalars(expiring))
+    amounts = _amounts(work, rows)
     kept_ms, hours = work.settings.bounds.alert_days * DAY_MS, work.settings.resolve_hours
     return [
         _case(
@@ -228,13 +230,36 @@ def cases_of(work: UnitOfWork, rows: Sequence[CaseRow]) -> list[Case]:
             verdicts[row.case_id],
             row.last_alert_ms + kept_ms if row.case_id in expires else None,
             due_ms(row, hours),
+            amounts.get(row.case_id),
         )
         for row in rows
     ]
 
 
+def _amounts(work: UnitOfWork, rows: Sequence[CaseRow]) -> dict[int, str]:
+    """The amounts at stake by case, in the decimals of the field."""
+    field = work.reader.schema.field(amount_field(work.reader.schema) or "")
+    if field is None:
+        return {}
+    once = (
+        select(AlertRow.case_id, func.max(AlertPaymentRow.amount).label("amount"))
+        .join(AlertPaymentRow, AlertPaymentRow.alert_id == AlertRow.alert_id)
+        .where(AlertRow.case_id.in_([row.case_id for row in rows]), IN_EFFECT)
+        .group_by(AlertRow.case_id, AlertPaymentRow.transaction_id)
+        .subquery()
+    )
+    summed = select(once.c.case_id, func.sum(once.c.amount)).group_by(once.c.case_id)
+    found = work.session.execute(summed).all()
+    return {case_id: f"{amount:.{field.scale}f}" for case_id, amount in found if amount is not None}
+
+
 def _case(
-    row: CaseRow, rules: dict[int, int], verdicts: dict[str | None, int], expires_ms: int | None, due_at_ms: int | None
+    row: CaseRow,
+    rules: dict[int, int],
+    verdicts: dict[str | None, int],
+    expires_ms: int | None,
+    due_at_ms: int | None,
+    amount: str | None,
 ) -> Case:
     members: dict[str, Any] = {
         name: getattr(row, name)
@@ -258,4 +283,5 @@ def _case(
             CaseRule(rule_id=rule_id, alerts=count)
             for rule_id, count in sorted(rules.items(), key=lambda each: (-each[1], each[0]))
         ],
+        amount=amount,
     )

@@ -145,6 +145,19 @@ def snooze_content(data: Mapping[str, Any]) -> Content:
     )
 
 
+def handover_content(data: Mapping[str, Any]) -> Content:
+    """The notification about a case that was handed over. `data` has the members of the case and the comment."""
+    case = one_line(f"case {data['caseId']}, {data['entityField']} {data['entityValue']}")
+    comment = one_line(data["comment"])
+    return Content(
+        "handover",
+        one_line(f"[fraud] {data['severity'].upper()}: {case}"),
+        one_line(f"{data['handedBy']} hands the case over to {data['assignee']}") + (f"\n{comment}" if comment else ""),
+        f"{PAGES}/cases/{data['caseId']}",
+        encoded(data),
+    )
+
+
 def departure_content(data: Mapping[str, Any], said: str) -> Content:
     """The notification about a rule outside of its prediction. `data` has the members of the departure."""
     rule = _named(data["ruleId"], data["ruleName"])

@@ -33,9 +33,7 @@ _PRUNED_AT_ONCE: Final = 2_000
 _FAILING_ATTEMPTS: Final = 4
 """The failed attempts of one delivery after which its receiver counts as failing: about 35 s."""
 
-_HELD: Final = (
-    SubscribedEvent.ALERT.value, SubscribedEvent.APPROVAL.value, SubscribedEvent.PREDICTION.value, SUMMARY
-)  # fmt: skip
+_HELD: Final = (SUMMARY, *(each.value for each in SubscribedEvent if each is not SubscribedEvent.DIGEST))
 """The types of deliveries that quiet hours hold back."""
 
 

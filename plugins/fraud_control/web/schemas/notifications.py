@@ -38,7 +38,7 @@ class SubscriptionRequest(Request):
 
     name: Annotated[str, Field(max_length=80)]
     receiver: Annotated[str, Field(max_length=32)]
-    events: Annotated[frozenset[SubscribedEvent], Field(max_length=4)]
+    events: Annotated[frozenset[SubscribedEvent], Field(max_length=len(SubscribedEvent))]
     severities: Annotated[frozenset[AlertSeverity], Field(max_length=5)] = frozenset()
     rule_ids: Annotated[list[RuleId], Field(max_length=200, default_factory=list)]
     owners: Annotated[list[Annotated[str, Field(max_length=256)]], Field(max_length=50, default_factory=list)]

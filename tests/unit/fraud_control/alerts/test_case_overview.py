@@ -34,6 +34,7 @@ def test_each_payment_counts_once_and_exactly(scene: Scene) -> None:
     cases = arrive(scene, about(1, 1, 0.1), about(2, 2, 0.2), about(3, 2, 0.2), about(4, 3, None))
     found = cases.overview(1)
     assert (found.amount_field, found.amount, found.complete) == ("paymentAmount", Decimal("0.3"), True)
+    assert Decimal(cases.detail(1).amount or 0) == Decimal("0.3"), "also in the table"
     assert [each["transactionId"] for each in found.payments] == [3, 2, 1]
 
 
@@ -44,6 +45,7 @@ def test_a_retracted_alert_puts_no_amount_at_stake(scene: Scene) -> None:
     with scene.database.writing() as session:
         AlertIndex(SCHEMA).correct(session, [read_correction(5, 9_000, text.encode())], scene.clock())
     assert (cases.overview(1).amount, cases.overview(1).payments) == (None, [])
+    assert cases.detail(1).amount is None
 
 
 def test_the_lists_and_the_earlier_cases_of_the_other_ids_are_found(scene: Scene) -> None:

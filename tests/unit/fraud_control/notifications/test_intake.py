@@ -12,6 +12,7 @@ from sqlalchemy import select
 
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.notification_models import SubscribedEvent, Subscription, Terms
+from fraud_control.domain.roles import Role
 from fraud_control.feed.events import FeedAlert
 from fraud_control.feed.place import FeedSource
 from fraud_control.service.alerts.index import AlertIndex
@@ -21,9 +22,9 @@ from fraud_control.service.notifications.outbox import SendAttempt, prune, recor
 from fraud_control.store.notification_models import DeliveryRow
 from fraud_ops.notifications import ReceiverKind
 from tests.support.control_plane.alerts import alert
-from tests.support.control_plane.scene import ANN, PAT, REASON, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, REASON, SCHEMA, Scene, rule_input
 
-ALERT, APPROVAL, DIGEST, _ = SubscribedEvent
+ALERT, APPROVAL, DIGEST, *_ = SubscribedEvent
 RULE = {"ruleId": 1, "name": "Rapid", "severity": "HIGH", "owner": "cards", "limit": 20, "limitOperatorType": ">"}
 DAY_MS = 86_400_000
 PER_MINUTE = 3
@@ -245,3 +246,18 @@ def test_a_repeated_attempt_waits_for_the_end_of_quiet_hours(desk: Scene) -> Non
         record_attempt(session, SendAttempt(row.id, "the receiver answered 500"), desk.clock.now_ms + 58_000)
     (row,) = outbox(desk)
     assert row.due_ms % DAY_MS == 13 * 3_600_000
+
+
+def test_a_hand_over_reaches_the_user_who_gets_the_case(desk: Scene) -> None:
+    for user in (ANN, ABE):
+        desk.service.subscriptions.create(user, Terms("My cases", "desk", (SubscribedEvent.HANDOVER,)))
+    desk.service.bind(ADA, "ada", Role.ADMIN)
+    desk.service.bind(ADA, "abe", Role.ANALYST)
+    with desk.database.writing() as session:
+        AlertIndex(SCHEMA).add(session, [fired(desk, 5, key={"payeeId": 47110815})])
+    desk.service.cases.assign(ANN, 1, 1, "abe", "call at nine")
+    desk.service.cases.assign(ANN, 1, 2, "ann")
+    (row,) = outbox(desk)
+    assert row.title == "[fraud] HIGH: case 1, payeeId ••••0815"
+    assert row.text == "ann hands the case over to abe\ncall at nine"
+    assert row.path == "/fraud/control/cases/1"

@@ -3,10 +3,11 @@ import { Link } from "react-router";
 import { useRuleNames, useSchema } from "../api/hooks";
 import type { Case } from "../api/types";
 import { Chip } from "../components/Chip";
+import { FieldValue } from "../components/FieldValue";
 import { RowTable } from "../components/RowTable";
 import { SeverityChip } from "../components/SeverityChip";
 import { Timestamp } from "../components/Timestamp";
-import { fieldLabel } from "../fields";
+import { amountField, fieldLabel } from "../fields";
 import { formatDuration, formatNumber } from "../format";
 import { useNow } from "../useNow";
 import { casePath, statusOf } from "./caseQueue";
@@ -15,12 +16,13 @@ const SHOWN_RULES = 2;
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const EXPIRES_SOON_MS = 7 * DAY_MS;
-const COLUMNS = ["Case", "Severity", "Status", "Due", "Assignee", "Alerts", "Rules", "Latest alert"];
+const COLUMNS = ["Case", "Severity", "Status", "Due", "Assignee", "Alerts", "Amount", "Rules", "Latest alert"];
 
 /** Cases as the rows of a table. `address` is the query string of the queue, which the links keep. */
 export function CaseRows({ label, cases, address = "" }: { label: string; cases: readonly Case[]; address?: string }) {
   const names = useRuleNames();
   const fields = useSchema().data?.fields ?? [];
+  const amount = amountField(fields);
   const now = useNow(MINUTE_MS);
   return (
     <RowTable label={label} columns={COLUMNS}>
@@ -47,6 +49,9 @@ export function CaseRows({ label, cases, address = "" }: { label: string; cases:
           </Table.Td>
           <Table.Td className="number">
             {formatNumber(row.alerts)} <span className="dimmed small">{formatNumber(row.unreviewed)} unreviewed</span>
+          </Table.Td>
+          <Table.Td className="number">
+            {row.amount === null ? "–" : <FieldValue name={amount?.name ?? ""} value={row.amount} fields={fields} />}
           </Table.Td>
           <Table.Td title={rulesText(row, names)}>{rulesText(row, names)}</Table.Td>
           <Table.Td>

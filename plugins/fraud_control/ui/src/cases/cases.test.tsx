@@ -66,6 +66,7 @@ function caseDetail(caseId: number, members: Partial<CaseDetail> = {}): CaseDeta
     events: [],
     sameEntity: [],
     handedBy: null,
+    amount: "1250.5",
     dueAt: null,
     ...members,
   };

@@ -7,6 +7,7 @@ export const EVENTS = {
   approval: "Requests for approval",
   digest: "Daily digest",
   prediction: "My rules outside of their prediction",
+  handover: "Cases handed to me",
 } as const;
 
 /** The events of a subscription: "Alerts, daily digest at 08:00 (Europe/Berlin)". */
