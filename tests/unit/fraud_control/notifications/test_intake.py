@@ -253,6 +253,7 @@ def test_a_hand_over_reaches_the_user_who_gets_the_case(desk: Scene) -> None:
         desk.service.subscriptions.create(user, Terms("My cases", "desk", (SubscribedEvent.HANDOVER,)))
     desk.service.bind(ADA, "ada", Role.ADMIN)
     desk.service.bind(ADA, "abe", Role.ANALYST)
+    desk.service.bind(ADA, "ann", Role.ANALYST)
     with desk.database.writing() as session:
         AlertIndex(SCHEMA).add(session, [fired(desk, 5, key={"payeeId": 47110815})])
     desk.service.cases.assign(ANN, 1, 1, "abe", "call at nine")

@@ -66,7 +66,7 @@ function caseDetail(caseId: number, members: Partial<CaseDetail> = {}): CaseDeta
     events: [],
     sameEntity: [],
     handedBy: null,
-    amount: "1250.5",
+    amount: "99.9",
     dueAt: null,
     ...members,
   };
@@ -275,13 +275,13 @@ test("a case about a masked id has no way to the page of the id", async () => {
   expect(screen.queryByRole("button", { name: "Also without alerts" })).toBeNull();
 });
 
-test("a case is due, or overdue", async () => {
+test("a case is due, or overdue, and shows its amount", async () => {
   const late = caseDetail(6, { dueAt: Date.now() - 3 * 3_600_000, assignee: "ann", handedBy: "ben" });
   const items = [caseDetail(5, { dueAt: Date.now() + 3.5 * 3_600_000 }), late];
   server.use(http.get(`*${API}/cases`, () => HttpResponse.json({ items, next: null })));
   renderCase("/cases");
   expect(await screen.findByRole("row", { name: /Payer 500/u })).toHaveTextContent(/in 4 h|in 3 h/u);
-  expect(screen.getByRole("row", { name: /Payer 600/u })).toHaveTextContent(/overdue 3 h.*ann, from ben/u);
+  expect(screen.getByRole("row", { name: /Payer 600/u })).toHaveTextContent(/overdue 3 h.*ann, from ben.*99.90 EUR/u);
 });
 
 test("an assignee without a role stays visible", async () => {
