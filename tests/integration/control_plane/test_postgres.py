@@ -18,13 +18,15 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.service.alarm_log import recent_alarms, record_alarm
 from fraud_control.service.alerts.index import AlertIndex
 from fraud_control.service.labels.snapshot import LabelFile
+from fraud_control.service.retention import remove_expired
 from fraud_control.service.whatif import WhatIfQuestion, WhatIfs
-from fraud_control.settings import ControlPlaneSettings
+from fraud_control.settings import ControlPlaneSettings, Retention
 from fraud_control.store import database as database_module
 from fraud_control.store.database import SCHEMA, Database
 from fraud_control.sync.drift import compare, store_side
 from fraud_ops.alarms import Alarm, RaisedAlarm
 from fraud_rules.batch.whatif.labels import read_label_lines
+from fraud_rules.model.day import DAY_MS
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.concurrent_edits import check_concurrent_edits, opened_at_once
 from tests.support.control_plane.leaders import check_leadership, lease_end
@@ -95,6 +97,13 @@ def test_a_rule_has_transitions_and_the_mirror_applies_them(scene: Scene) -> Non
     assert [row.rule_id for row in scene.service.rules(query="1").items] == [1]
     with pytest.raises(DBAPIError, match="append-only"), scene.database.writing() as session:
         session.execute(text("TRUNCATE audit"))
+    scene.clock.now_ms += 8 * DAY_MS
+    scene.service.edit(ADA, 1, 3, rule_input(limit=31))
+    old = scene.service.audit_rows().items[1:]
+    with scene.another(retention=Retention(audit_days=7)).store.change(ADA) as work:
+        assert remove_expired(work, ADA).audit_rows == len(old), "the anchor permits this deletion"
+    with pytest.raises(DBAPIError, match="append-only"), scene.database.writing() as session:
+        session.execute(text("DELETE FROM audit"))
     assert scene.service.verify_audit().whole
 
 

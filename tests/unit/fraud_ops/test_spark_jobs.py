@@ -1,4 +1,4 @@
-"""The job of a warm-up as a process of the real `spark-submit`: its session, its niceness and its end."""
+"""Jobs as processes of the real `spark-submit`: their session, their niceness and their ends."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from fraud_rules_airflow.operators.batch import WarmUpOperator
+from fraud_rules.errors import BrokerUnavailable, DayEmpty, DayErased, DayTooOld, FraudError
+from fraud_rules_airflow.operators.batch import WarmUpOperator, _by_name
 from tests.support.waiting import until
 
 JOB = """
@@ -25,6 +26,21 @@ found.with_suffix(".new").write_text(json.dumps({"driver": os.getpid(), "jvm": o
 found.with_suffix(".new").rename(found)
 time.sleep(600)
 """
+
+
+@pytest.mark.parametrize(
+    ("fault", "ends"),
+    [
+        (DayErased, AirflowSkipException),
+        (DayEmpty, AirflowSkipException),
+        (BrokerUnavailable, AirflowException),
+        (DayTooOld, AirflowFailException),
+    ],
+)
+def test_a_fault_skips_the_day_repeats_the_task_or_ends_it(fault: type[FraudError], ends: type[Exception]) -> None:
+    log = f"reevaluate.py: {fault.__name__}: the 20th"
+    name, ended = _by_name(AirflowException(f"Cannot execute. Error code is: {fault.exit_code}. {log}"))
+    assert (name, type(ended), str(ended)) == (fault.__name__, ends, f"{fault.__name__}: the 20th")
 
 
 def test_a_job_yields_the_cores_and_ends_with_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
