@@ -6,16 +6,18 @@ approval of a second person. The erasure names them, so that a user can remove t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
+import msgspec
 from pydantic import Field
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import decoded
-from fraud_control.domain.errors import Invalid
+from fraud_control.domain.errors import Invalid, NotFound
+from fraud_control.domain.item import LIST, MAP
 from fraud_control.domain.masking import Masking
 from fraud_control.domain.read_models import ReadModel
 from fraud_control.domain.roles import Actor, Permission, require
@@ -34,11 +36,16 @@ from fraud_control.store.alert_models import (
     SnoozeRow,
 )
 from fraud_control.store.case_models import CaseRow
+from fraud_control.store.models import AuditEntry
 from fraud_control.store.notification_models import DeliveryRow
 from fraud_control.store.privacy_models import PseudonymRow
 from fraud_rules.errors import Reason
+from fraud_rules.proof.certificate import Certificate, digest_of
+from fraud_rules.proof.document import Seal
 
-__all__ = ["Erasure", "erase"]
+__all__ = ["Erasure", "certificate_of", "erase", "keep_certificate"]
+
+_CERTIFICATE: Final = "person.certificate"
 
 
 class Erasure(ReadModel):
@@ -48,6 +55,7 @@ class Erasure(ReadModel):
     fields: list[str] = Field(description="The fields and entities whose values were compared with the id.")
     erased: dict[str, int] = Field(description="The erased rows of each table.")
     lists: list[str] = Field(description="The lists that have the id, and keep it.")
+    maps: list[str] = Field(description="The maps that have the id as a key, and keep it.")
 
 
 def erase(work: UnitOfWork, who: Actor, value: str) -> Erasure:
@@ -66,11 +74,34 @@ def erase(work: UnitOfWork, who: Actor, value: str) -> Erasure:
         "saved_searches": _erase_searches(work.session, value),
         "deliveries": _erase_deliveries(work, value),
     }
-    result = Erasure(person=person, fields=fields, erased=erased, lists=_lists(work, value))
+    result = Erasure(
+        person=person, fields=fields, erased=erased, lists=_keeping(work, value, LIST), maps=_keeping(work, value, MAP)
+    )
     after = result.model_dump(by_alias=True, exclude={"person"})
     work.append_audit(AuditRecord(who.user, "person.erase", f"person {person}", None, after))
     work.session.execute(delete(PseudonymRow).where(PseudonymRow.value == value[:VALUE_CHARS]))
     return result
+
+
+def keep_certificate(work: UnitOfWork, who: Actor, document: Mapping[str, Any]) -> None:
+    """Keep a certificate of `fraud erase` with its seal in the audit log. Raises RequestRefused, Invalid."""
+    require(who, Permission.ERASE)
+    try:
+        person = msgspec.convert(document["certificate"], Certificate).person
+        fits = digest_of(document["certificate"]) == msgspec.convert(document["seal"], Seal).sha256
+    except (KeyError, msgspec.ValidationError) as error:
+        raise Invalid([Reason("certificate", f"is no certificate of `fraud erase`: {error}")]) from None
+    if not fits:
+        raise Invalid([Reason("seal", "is not that of the certificate")])
+    work.append_audit(AuditRecord(who.user, _CERTIFICATE, f"person {person}", None, document))
+
+
+def certificate_of(session: Session, seq: int) -> bytes:
+    """The certificate in a row of the audit log. Raises NotFound."""
+    row = session.scalar(select(AuditEntry).where(AuditEntry.seq == seq, AuditEntry.action == _CERTIFICATE))
+    if row is None:
+        raise NotFound(f"row {seq} of the audit log has no certificate")
+    return msgspec.json.format(row.after.encode(), indent=2)
 
 
 def _erase_alerts(session: Session, fields: list[str], value: str) -> dict[str, int]:
@@ -134,9 +165,9 @@ def _names(work: UnitOfWork, document: Any, value: str) -> bool:
     return value in found
 
 
-def _lists(work: UnitOfWork, value: str) -> list[str]:
-    """The lists with the id, as a text and as a number."""
+def _keeping(work: UnitOfWork, value: str, kind: str) -> list[str]:
+    """The lists with the id, or the maps with it as a key, as a text and as a number."""
     values: list[int | str] = [value]
     if value.lstrip("-").isdigit() and value.isascii() and len(value) < 19:
         values.append(int(value))
-    return sorted(name for each in values for name in containing(work, each))
+    return sorted(name for each in values for name in containing(work, each, kind))

@@ -13,7 +13,7 @@ import msgspec
 from fraud_rules.proof.document import Seal
 from fraud_rules.runtime.clock import utc_text
 
-__all__ = ["Certificate", "Expiring", "expiring_topics", "sealed"]
+__all__ = ["Certificate", "Expiring", "digest_of", "expiring_topics", "sealed"]
 
 
 class Expiring(msgspec.Struct, frozen=True, rename="camel"):
@@ -25,7 +25,7 @@ class Expiring(msgspec.Struct, frozen=True, rename="camel"):
 
 class Certificate(msgspec.Struct, frozen=True, rename="camel"):
     """The certificate. It has no id: `person` is the pseudonym in the audit log. `erased` counts rows by place;
-    `lists` are the lists that keep the id. `states` are the days whose saved states were deleted, and `reports` the
+    `lists` and `maps` keep the id. `states` are the days whose saved states were deleted, and `reports` the
     folders of re-evaluations and what-ifs that keep the id.
     """
 
@@ -34,6 +34,7 @@ class Certificate(msgspec.Struct, frozen=True, rename="camel"):
     fields: list[str]
     erased: dict[str, int]
     lists: list[str]
+    maps: list[str]
     expiring: list[Expiring]
     states: list[str]
     reports: list[str]
@@ -44,9 +45,17 @@ def expiring_topics(topics: Iterable[tuple[str, int | None]], now_ms: int) -> li
     return [Expiring(f"topic {name}", None if kept is None else utc_text(now_ms + kept)) for name, kept in topics]
 
 
+def digest_of(certificate: object) -> str:
+    """The SHA-256 of the canonical JSON of a certificate, or of its document."""
+    return hashlib.sha256(_canonical(certificate)).hexdigest()
+
+
+def _canonical(certificate: object) -> bytes:
+    return msgspec.json.encode(certificate, order="sorted")
+
+
 def sealed(certificate: Certificate, sign: Callable[[str], tuple[str, str]] | None = None) -> bytes:
     """Encode a certificate with its seal, as JSON. `sign` returns the public key and the signature of a digest."""
-    content = msgspec.json.encode(certificate, order="sorted")
-    digest = hashlib.sha256(content).hexdigest()
+    content, digest = _canonical(certificate), digest_of(certificate)
     seal = Seal(digest, *(("", "") if sign is None else sign(digest)))
     return msgspec.json.format(msgspec.json.encode({"certificate": msgspec.Raw(content), "seal": seal}), indent=2)

@@ -13,14 +13,17 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from fraud_rules.batch.archive.files import read_log
+from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.proof.document import Seal
 from fraud_rules.proof.signature import check_signature
 from tests.support.control_plane.answering import AnsweringServer, answering
 from tests.support.processes.fraud_command import fraud
+from tests.unit.batch.test_archive_erasing import alert, log
 
 PAYER = "4711004711"
-ANSWER = {"person": "id:5e", "fields": ["payeeId"], "erased": {"alerts": 2}, "lists": ["blocked"]}
+ANSWER = {"person": "id:5e", "fields": ["payeeId"], "erased": {"alerts": 2}, "lists": ["blocked"], "maps": []}
 
 
 @pytest.fixture
@@ -34,21 +37,30 @@ def test_an_erasure_writes_a_signed_certificate_without_the_id(server: Answering
     private = Ed25519PrivateKey.generate()
     key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     (archive / "whatif/a").mkdir(parents=True)
+    store, masked, other = ArchiveStore(archive), alert(payeeId=int(PAYER)), alert(beneficiaryId=int(PAYER))
+    store.commit(msgspec.structs.replace(store.latest(), version=1, files=(log(store, Table.ALERTS, masked, other),)))
     (archive / "whatif/a/result.json").write_text(f'{{"payeeId":{PAYER}}}')
     environ = {"FRAUD_CONTROL_URL": server.url, "FRAUD_CONTROL_TOKEN": "token"}
     words = ("erase", "--payer", PAYER, "--archive", str(archive), "--key", str(key), "--output", str(output))
     ended = fraud(*words, env=environ)
     assert ended.exit_code == 0, ended.err
     body = b'{"value":"%b"}' % PAYER.encode()
-    assert server.asked == [("/fraud/control/api/erasures", "Bearer token", body)]
-    assert ArchiveStore(archive).latest().version == 0, "nothing to erase there"
+    (erasing, kept) = server.asked
+    assert erasing == ("/fraud/control/api/erasures", "Bearer token", body)
+    assert kept[0] == "/fraud/control/api/erasures/certificates"
+    assert json.loads(kept[2]) == json.loads(output.read_bytes())
+    assert "kept: list blocked: `fraud lists remove blocked ID`" in ended.err
+    assert "kept: topic restrictions: declare a `retention`" in ended.err
+    assert "kept: archive whatif/a: delete the folder" in ended.err
+    kept_alerts = read_log(store, store.latest().of(Table.ALERTS)).column("value").to_pylist()
+    assert kept_alerts == [other], "the control plane says which fields are compared"
 
     content = output.read_bytes()
     assert PAYER.encode() not in content
     found = json.loads(content)
     certificate = found["certificate"]
     assert certificate["erased"]["store alerts"] == 2
-    assert certificate["erased"]["archive transactions"] == 0
+    assert (certificate["erased"]["archive transactions"], certificate["erased"]["archive alerts"]) == (0, 1)
     assert certificate["lists"] == ["blocked"]
     assert (certificate["states"], certificate["reports"]) == ([], ["whatif/a"])
     until = {each["place"]: each["until"] for each in certificate["expiring"]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import IntegrityError
@@ -11,22 +12,25 @@ from sqlalchemy.exc import IntegrityError
 from fraud_control.domain.alert_search import AlertSearch
 from fraud_control.domain.case_models import CaseOutcome, CaseSearch, CaseStatus
 from fraud_control.domain.collection_models import CollectionInput
-from fraud_control.domain.errors import AuditBroken, NotFound, RequestRefused
+from fraud_control.domain.errors import AuditBroken, Invalid, NotFound, RequestRefused
 from fraud_control.domain.roles import Actor
 from fraud_control.domain.snoozing import Snoozing
 from fraud_control.service.alerts.index import AlertIndex
-from fraud_control.service.audit import AuditScan
-from fraud_control.service.erasure import Erasure, erase
+from fraud_control.service.audit import AuditFilter, AuditScan
+from fraud_control.service.erasure import Erasure, certificate_of, erase, keep_certificate
 from fraud_control.service.retention import Expired, remove_expired
 from fraud_control.settings import Retention
 from fraud_control.store.models import AuditEntry, Base
 from fraud_control.store.privacy_models import PseudonymRow
 from fraud_rules.model.value_list import ListOperation, ListType
+from fraud_rules.model.value_map import MapType, MapValueType
+from fraud_rules.proof.certificate import Certificate, sealed
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.scene import ADA, ANN, SCHEMA, Scene, rule_input
 
 PAYER = "4711004711"
 DAY_MS = 86_400_000
+LIMITS = CollectionInput(ListOperation.SET, type=MapType(ListType.LONG, MapValueType.DECIMAL), entries=((PAYER, "5"),))
 
 
 def arrive(scene: Scene, number: int, payer: str = PAYER, **members: Any) -> str:
@@ -119,9 +123,25 @@ def test_a_repeated_erasure_erases_what_came_since_under_a_new_pseudonym(scene: 
         assert not session.scalar(select(func.count()).select_from(PseudonymRow))
 
 
-def test_an_erasure_names_the_lists_that_keep_the_id(scene: Scene) -> None:
+def test_a_certificate_stays_in_the_audit_log(scene: Scene) -> None:
+    document = msgspec.json.decode(sealed(Certificate("id:1", "now", [], {}, ["blocked"], [], [], [], [])))
+    with scene.store.change(ADA) as work:
+        keep_certificate(work, ADA, document)
+    (row,) = scene.service.audit_rows(AuditFilter(action="person.certificate")).items
+    with scene.database.reading() as session:
+        assert msgspec.json.decode(certificate_of(session, row.seq)) == document
+        with pytest.raises(NotFound):
+            certificate_of(session, row.seq - 1)
+    for other in ({}, {**document, "certificate": {**document["certificate"], "lists": []}}):
+        with pytest.raises(Invalid), scene.store.change(ADA) as work:
+            keep_certificate(work, ADA, other)
+
+
+def test_an_erasure_names_the_lists_and_maps_that_keep_the_id(scene: Scene) -> None:
     scene.service.lists.create(ANN, "blocked", CollectionInput(ListOperation.SET, (PAYER,), ListType.LONG))
-    assert erased(scene).lists == ["blocked"]
+    scene.service.maps.create(ANN, "limits", LIMITS)
+    found = erased(scene)
+    assert (found.lists, found.maps) == (["blocked"], ["limits"])
     assert scene.service.lists.containing(int(PAYER)) == ["blocked"]
 
 

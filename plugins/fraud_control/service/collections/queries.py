@@ -108,12 +108,17 @@ def values(
     )
 
 
-def containing(work: UnitOfWork, value: ListValue) -> list[str]:
-    """The names of the lists that contain a value, in order."""
-    kind = ListType.LONG if isinstance(value, int) else ListType.STRING
-    heads = work.session.scalars(select(ItemHead).where(in_use(LIST)).order_by(ItemHead.item_key)).all()
-    lists = [work.contents.current(work.session, head.item) for head in heads if type_of_head(head) is kind]
-    return [each.name for each in lists if each is not None and each.contains(value)]
+def containing(work: UnitOfWork, value: ListValue, kind: str = LIST) -> list[str]:
+    """The names of the lists that contain a value, or of the maps with it as a key, in order."""
+    wanted = ListType.LONG if isinstance(value, int) else ListType.STRING
+    heads = work.session.scalars(select(ItemHead).where(in_use(kind)).order_by(ItemHead.item_key)).all()
+    typed = [(head, type_of_head(head)) for head in heads]
+    found = [
+        work.contents.current(work.session, head.item)
+        for head, known in typed
+        if (known.key if isinstance(known, MapType) else known) is wanted
+    ]
+    return [each.name for each in found if each is not None and each.contains(value)]
 
 
 def revisions(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from fastapi import Response
+from typing import Annotated
+
+from fastapi import Path, Response
 
 from fraud_control.service import erasure, retention
-from fraud_control.web.answer import answer
+from fraud_control.web.answer import answer, json_answer, nothing
 from fraud_control.web.auth import CurrentActor
 from fraud_control.web.dependencies import CurrentPlane
 from fraud_control.web.routing import least, router
 from fraud_control.web.schemas import privacy as schemas
+from fraud_control.web.schemas.base import MAX_ID
 
 __all__ = ["routes"]
 
@@ -26,6 +29,22 @@ def erase_person(plane: CurrentPlane, actor: CurrentActor, body: schemas.EraseRe
     plane.forget_quality()
     plane.snoozing.forget()
     return answer(found)
+
+
+@routes.post("/erasures/certificates", status_code=204, openapi_extra=least("admin"))
+def keep_certificate(plane: CurrentPlane, actor: CurrentActor, body: schemas.CertificateRequest) -> Response:
+    """Keep the certificate of an erasure in the audit log. It has a pseudonym instead of the id."""
+    with plane.store.change(actor) as work:
+        erasure.keep_certificate(work, actor, body.model_dump())
+    return nothing()
+
+
+@routes.get("/erasures/certificates/{seq}", response_class=Response, openapi_extra=least("auditor"))
+def download_certificate(plane: CurrentPlane, seq: Annotated[int, Path(ge=1, le=MAX_ID)]) -> Response:
+    """Download the certificate in a row of the audit log, as JSON."""
+    with plane.store.reading() as work:
+        content = erasure.certificate_of(work.session, seq)
+    return json_answer(content, headers={"Content-Disposition": f'attachment; filename="erasure-{seq}.json"'})
 
 
 @routes.post("/retention", response_model=retention.Expired, openapi_extra=least("admin"))

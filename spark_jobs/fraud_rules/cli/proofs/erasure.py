@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from fraud_rules.cli.archive import Archive, archive_store
@@ -17,6 +18,7 @@ from fraud_rules.runtime.clock import now_ms, utc_text
 
 if TYPE_CHECKING:
     from fraud_rules.batch.archive.store import ArchiveStore
+    from fraud_rules.proof.certificate import Certificate
 
 __all__ = ["erase"]
 
@@ -45,7 +47,8 @@ def erase(
     sign = None if key is None else signer_of(key)
     context, at_ms = load_context(), now_ms()
     store = archive_store(folder, context)
-    found, _ = connect(url).change("POST", "/erasures", {"value": payer})  # first, because it checks the role
+    client = connect(url)
+    found, _ = client.change("POST", "/erasures", {"value": payer})  # first, because it checks the role
     archived = erase_person(store, found["fields"], payer, at_ms)
     states = _drop_states(store)
     certificate = Certificate(
@@ -55,6 +58,7 @@ def erase(
         erased={f"store {name}": rows for name, rows in found["erased"].items()}
         | {f"archive {name}": rows for name, rows in archived.items()},
         lists=found["lists"],
+        maps=found["maps"],
         expiring=expiring_topics(_topics(context), at_ms),
         states=states,
         reports=reports_with(store, payer),
@@ -62,12 +66,27 @@ def erase(
     content = sealed(certificate, sign)
     if output is None:
         sys.stdout.write(content.decode() + "\n")
-        return
-    try:
-        output.write_bytes(content)
-    except OSError as error:
-        raise InputInvalid(f"{output} cannot be written: {error.strerror}; the person is erased") from error
-    print(f"{sum(certificate.erased.values())} rows erased; the certificate is in {output}")
+    else:
+        try:
+            output.write_bytes(content)
+        except OSError as error:
+            raise InputInvalid(f"{output} cannot be written: {error.strerror}; the person is erased") from error
+        print(f"{sum(certificate.erased.values())} rows erased; the certificate is in {output}")
+    client.change("POST", "/erasures/certificates", msgspec.json.decode(content))
+    for line in _kept(certificate):
+        sys.stderr.write(f"kept: {line}\n")
+
+
+def _kept(certificate: Certificate) -> Iterator[str]:
+    """What keeps the id, and how to remove it."""
+    for kind, names in (("list", certificate.lists), ("map", certificate.maps)):
+        for name in names:
+            yield f"{kind} {name}: `fraud {kind}s remove {name} ID`; the rule log keeps the history"
+    for each in certificate.expiring:
+        if each.until is None:
+            yield f"{each.place}: declare a `retention` in config/topics.yaml, then `fraud kafka topics apply`"
+    for folder in certificate.reports:
+        yield f"archive {folder}: delete the folder"
 
 
 def _drop_states(store: ArchiveStore) -> list[str]:

@@ -54,11 +54,16 @@ test("the filters of the address reach the list and the export, and actions have
     http.get(`*${API}/audit`, ({ request }) => {
       const { searchParams } = new URL(request.url);
       const isWanted = searchParams.get("user") === "ann" && searchParams.get("action") === "rule";
-      return HttpResponse.json({ items: isWanted ? [ROW] : [], next: null });
+      const certificate = { ...ROW, seq: 1_233, action: "person.certificate", subject: "person id:5e" };
+      return HttpResponse.json({ items: isWanted ? [ROW, certificate] : [], next: null });
     }),
   );
   renderPage(<AuditPage />, { at: "/audit?user=ann&action=rule&since=24h" });
   expect(await screen.findByText("Change state of")).toHaveAttribute("title", "rule.state");
+  expect(screen.getByRole("link", { name: "Download certificate" })).toHaveAttribute(
+    "href",
+    `${API}/erasures/certificates/1233`,
+  );
   await userEvent.click(screen.getByRole("button", { name: "Export" }));
   expect(await screen.findByRole("menuitem", { name: "CSV" })).toHaveAttribute(
     "href",

@@ -86,6 +86,13 @@ export default function AuditPage() {
                       <span title={row.action}>{actionName(row.action)}</span>{" "}
                       <span className="code">{row.subject}</span>
                       <AuditRule row={row} />
+                      {row.action === "person.certificate" && (
+                        <div>
+                          <Anchor href={`${API}/erasures/certificates/${row.seq}`} download>
+                            Download certificate
+                          </Anchor>
+                        </div>
+                      )}
                     </Table.Td>
                     <Table.Td style={{ minWidth: "14rem" }}>
                       <AuditChanges row={row} />

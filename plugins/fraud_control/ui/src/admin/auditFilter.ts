@@ -14,6 +14,7 @@ export const ACTION_GROUPS: Record<string, string> = {
   control: "Controls",
   log: "Other writers of the rule log",
   cdc: "Rule table (CDC)",
+  person: "Erasures",
 };
 
 const ACTION_NAMES: Record<string, string> = {
@@ -41,6 +42,8 @@ const ACTION_NAMES: Record<string, string> = {
   snooze: "Snooze",
   unsnooze: "End snooze of",
   "labels.upload": "Upload labels:",
+  "person.erase": "Erase",
+  "person.certificate": "Keep certificate about",
   "role.bind": "Assign role to",
   "role.unbind": "Remove role of",
   "token.create": "Create",
