@@ -56,6 +56,10 @@ BAD = {
 """Keys and payers by the reason for which their records are rejected."""
 
 
+def traceparent(number: int) -> bytes:
+    return b"00-%032x-%016x-01" % (number, number)
+
+
 @dataclass
 class Site(FedDetector):
     """A detector that has evaluated a large and a small batch, with bad records in both."""
@@ -70,7 +74,8 @@ class Site(FedDetector):
         at_ms = NOON_MS + self.sent * 10
         at = at_ms // 1_000
         headers = [("payer.id", b"an earlier one"), ("at", str(at).encode()), ("payer.id", payer)]
-        headers += [("traceparent", b"earlier"), ("traceparent", b"00-%d" % self.sent), ("tracestate", b"x" * 2_000)]
+        parent = traceparent(self.sent) if self.sent % 2 else b"invalid"
+        headers += [("traceparent", b"earlier"), ("traceparent", parent), ("tracestate", b"a=1")]
         record = json.dumps({"payment": {"amount": 1.5}, **value}).encode()
         key = str(self.sent).encode() if key is None else key
         self.logs.append(record, at_ms, self.sent % 2 if partition is None else partition, headers, key)
@@ -127,12 +132,17 @@ def test_both_ways_of_a_batch_read_keys_headers_and_topic(site: Site) -> None:
     assert event["eventTime"] == (NOON_MS + site.sent * 10) // 1_000 * 1_000
 
 
-def test_alerts_and_decisions_have_the_headers_of_their_traces(site: Site) -> None:
+def test_alerts_and_decisions_have_the_headers_of_valid_traces(site: Site) -> None:
+    traced = set()
     for role in ("alerts", "decisions"):
         for message in site.messages(role):
             document = decode_exactly(message.value())
             payment = document["triggeringEvent"] if role == "alerts" else document
-            assert message.headers() == [("traceparent", b"00-%d" % payment["transactionId"])]
+            number = payment["transactionId"]
+            known = [("traceparent", traceparent(number)), ("tracestate", b"a=1")]
+            assert message.headers() == (known if number % 2 else None)
+            traced.add(number % 2)
+    assert traced == {0, 1}
 
 
 def test_a_quarantined_record_has_its_key_and_headers(site: Site) -> None:

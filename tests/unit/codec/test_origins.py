@@ -10,7 +10,7 @@ import pytest
 from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
 from fraud_rules.codec.transactions.columns import quick_reader
 from fraud_rules.codec.transactions.needle import Needle
-from fraud_rules.codec.transactions.raw import Headers, RawTransactions
+from fraud_rules.codec.transactions.raw import MAX_TRACE_BYTES, Headers, RawTransactions, trace_headers
 from fraud_rules.codec.transactions.record import read_record
 from fraud_rules.errors import ConfigError
 from fraud_rules.model.limits import RecordLimits
@@ -210,3 +210,26 @@ def test_a_byte_search_finds_each_record_with_the_value(
 def test_the_value_of_a_cloud_event_is_not_searched() -> None:
     of = TransactionSchema.parse({"unwrap": "cloudevents", "fields": [ID, TIME]})
     assert Needle.of(of, "transactionId", 5).is_in(None, b"eyJ0")
+
+
+PARENT = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+@pytest.mark.parametrize(
+    ("headers", "kept"),
+    [
+        ([], []),
+        ([("traceparent", PARENT), ("tracestate", b"a=1"), ("payer", b"7")], ["traceparent", "tracestate"]),
+        ([("traceparent", b"x"), ("traceparent", PARENT)], ["traceparent"]),
+        ([("traceparent", PARENT), ("traceparent", None)], []),
+        ([("tracestate", b"a=1"), ("correlation-id", b"7")], ["correlation-id"]),
+        ([("traceparent", PARENT.upper())], []),
+        ([("traceparent", PARENT + b"-x")], []),
+        ([("traceparent", b"ff" + PARENT[2:])], []),
+        ([("traceparent", PARENT.replace(b"00f067aa0ba902b7", b"0" * 16))], []),
+        ([("traceparent", PARENT), ("tracestate", b"x" * (MAX_TRACE_BYTES + 1))], ["traceparent"]),
+        ([("x-correlation-id", b"x" * (MAX_TRACE_BYTES + 1))], []),
+    ],
+)
+def test_only_a_valid_trace_is_carried(headers: Headers, kept: list[str]) -> None:
+    assert list(trace_headers(headers)) == kept

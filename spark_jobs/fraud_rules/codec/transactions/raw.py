@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -11,13 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from fraud_rules.model.declared.field_source import FieldSource, Origin
 
-__all__ = ["TRACE_HEADERS", "Headers", "RawTransactions"]
+__all__ = ["MAX_TRACE_BYTES", "Headers", "RawTransactions", "trace_headers"]
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 """The headers of a record, in order. A name may occur more than once."""
 
-TRACE_HEADERS: Final = frozenset({"traceparent", "tracestate", "correlation-id", "x-correlation-id"})
+MAX_TRACE_BYTES: Final = 1_024
+"""The most bytes of a header of a trace. W3C Trace Context asks for 512."""
+
+_PARENT: Final = "traceparent"
+_STATE: Final = "tracestate"
+_NAMES: Final = frozenset({_PARENT, _STATE, "correlation-id", "x-correlation-id"})
 """The headers that name the trace of a payment: those of W3C Trace Context, and the usual ones for a correlation id."""
+
+_VALID_PARENT: Final = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+"""W3C Trace Context, section 3.2: version, trace id, parent id and flags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +80,16 @@ def _last(headers: Headers, name: str) -> bytes | None:
         if found == name:
             return value
     return None
+
+
+def trace_headers(headers: Headers) -> Mapping[str, bytes]:
+    """The headers that name the trace of a payment, the last one of each name. A longer one than `MAX_TRACE_BYTES`
+    would make an alert too large to write, and no tracer continues an invalid `traceparent`: both count as absent. A
+    `tracestate` has no meaning without a `traceparent`.
+    """
+    found = {name: value or b"" for name, value in headers if name in _NAMES}
+    own = {name: value for name, value in found.items() if len(value) <= MAX_TRACE_BYTES}
+    if not _VALID_PARENT.fullmatch(own.get(_PARENT, b"")):
+        own.pop(_PARENT, None)
+        own.pop(_STATE, None)
+    return own

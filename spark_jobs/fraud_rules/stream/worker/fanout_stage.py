@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from fraud_rules.codec.transactions.codec import DecodeResult, RejectedRecord, decode_transactions
-from fraud_rules.codec.transactions.raw import TRACE_HEADERS, RawTransactions
+from fraud_rules.codec.transactions.raw import RawTransactions, trace_headers
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out, null_keys
 from fraud_rules.model.offset_ranges import share_of
 from fraud_rules.model.ruleset import RuleTimeline
@@ -29,9 +29,6 @@ MAX_REJECTED_BYTES = 4_194_304
 
 MAX_TRACES = 10_000
 """The most traces in one row."""
-
-MAX_TRACE_BYTES = 1_024
-"""The most bytes of a header of a trace. W3C Trace Context permits 512."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +137,12 @@ def _rejected(records: RawTransactions, decoded: DecodeResult) -> Iterator[tuple
 
 
 def _traces(records: RawTransactions) -> Iterator[tuple[Trace, ...]]:
-    """The traces of the records, in portions of bounded size. The last header of a name counts. A longer one than
-    `MAX_TRACE_BYTES` is no trace: it could make an alert too large to write."""
+    """The traces of the records, in portions of bounded size."""
     portion: list[Trace] = []
     places = zip(records.partition.tolist(), records.offset.tolist(), records.headers or (), strict=True)
     for partition, offset, headers in places:
-        own = {name: value for name, value in headers if name in TRACE_HEADERS and len(value or b"") <= MAX_TRACE_BYTES}
-        if own:
-            portion.append(Trace(partition, offset, tuple([(name, value or b"") for name, value in own.items()])))
+        if headers and (own := trace_headers(headers)):
+            portion.append(Trace(partition, offset, tuple(own.items())))
         if len(portion) == MAX_TRACES:
             yield tuple(portion)
             portion = []
