@@ -19,7 +19,7 @@ import typer
 from fraud_control.domain.errors import AuditBroken, Drifted
 from fraud_rules.cli.archive import Archive
 from fraud_rules.cli.configured import CommandContext, load_context
-from fraud_rules.cli.options import Kafka, command_group, default_bootstrap
+from fraud_rules.cli.options import Kafka, Metrics, command_group, default_bootstrap
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.clock import now_ms, utc
 
@@ -172,17 +172,18 @@ def serve(
     archive: Archive = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65_535, help="Port to listen on.")] = 8090,
+    metrics: Metrics = "",
 ) -> None:
     """Serve the pages, their API and the background work of the control plane, until interrupted.
 
     \b
     Examples:
       fraud control-plane serve
-      fraud control-plane serve --host 0.0.0.0 --port 8090
+      fraud control-plane serve --host 0.0.0.0 --port 8090 --metrics 127.0.0.1:9110
     """
     from fraud_control.web.serve import serve
 
-    serve(kafka, archive, host, port)
+    serve(kafka, archive, host, port, metrics)
 
 
 def _os_user() -> str:

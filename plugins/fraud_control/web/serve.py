@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from contextlib import ExitStack
+from functools import partial
 from typing import Final
 
 import uvicorn
@@ -15,6 +16,7 @@ from fraud_control.domain.snoozing import KnownSnoozing
 from fraud_control.feed.hub import Hub
 from fraud_control.feed.memory import FeedMemory
 from fraud_control.settings import ControlPlaneSettings
+from fraud_control.web.load.metrics import ControlPlaneMetrics, RequestTimer, server_figures
 from fraud_control.web.login.logins import Logins
 from fraud_control.web.login.signed_header import SignedHeader
 from fraud_control.web.site import create_site
@@ -27,6 +29,7 @@ from fraud_rules.batch.archive.place import archive_path
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.runtime.metrics_server import serving
 
 __all__ = ["KEEP_ALIVE_S", "compose_in_loop", "serve"]
 
@@ -38,8 +41,11 @@ _SHUTDOWN_S: Final = 5
 """The longest wait for open requests at the end. The event streams of pages are open until then."""
 
 
-def serve(kafka: KafkaConnection, archive: str | None, host: str, port: int) -> None:
-    """Serve until a signal ends the process. Raises ConfigError."""
+def serve(kafka: KafkaConnection, archive: str | None, host: str, port: int, metrics_at: str) -> None:
+    """Serve until a signal ends the process, and metrics at the address `metrics_at`, if it is not empty.
+
+    Raises ConfigError, PortInUse.
+    """
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     project = Project.find()
     settings = ControlPlaneSettings.load(project)
@@ -62,21 +68,26 @@ def serve(kafka: KafkaConnection, archive: str | None, host: str, port: int) -> 
     )
 
     def opener(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPlane:
-        return compose_in_loop(here, loop, stack)
+        plane = compose_in_loop(here, loop, stack)
+        metrics.started(partial(server_figures, plane))
+        return plane
 
+    metrics = ControlPlaneMetrics()
     proxy = SignedHeader(settings.proxy_login) if settings.proxy_login.header else None
     logins = Logins(TicketKeys(settings.ticket_key), address, settings.airflow_url, proxy)
     site = create_site(opener, logins, place)
-    uvicorn.run(
-        site,
-        host=host,
-        port=port,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=_SHUTDOWN_S,
-    )
+    site.add_middleware(RequestTimer, durations=metrics.durations)
+    with serving(metrics_at, metrics.registry):
+        uvicorn.run(
+            site,
+            host=host,
+            port=port,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=_SHUTDOWN_S,
+        )
 
 
 def compose_in_loop(here: Environment, loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPlane:

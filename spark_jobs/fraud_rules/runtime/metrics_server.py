@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
 
 from fraud_rules.errors import ConfigError, PortInUse
 
-__all__ = ["check_address", "serving"]
+__all__ = ["check_address", "process_registry", "serving"]
 
 _ADDRESS = re.compile(r"([^:]+):([0-9]{1,5})", re.ASCII)
 
@@ -21,6 +21,13 @@ def check_address(address: str) -> tuple[str, int]:
     if match is None or not 1 <= int(match[2]) <= 65_535:
         raise ConfigError(f"{address!r} is not a valid address for metrics; use the form 127.0.0.1:9108")
     return match[1], int(match[2])
+
+
+def process_registry() -> CollectorRegistry:
+    """A registry with the usual figures of a process: CPU time, memory and open files (`process_*`)."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    return registry
 
 
 @contextmanager

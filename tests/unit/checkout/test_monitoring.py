@@ -1,4 +1,4 @@
-"""config/monitoring: each expression is PromQL, and each metric is one that detector or agent exports."""
+"""config/monitoring: each expression is PromQL, and each metric is one that the processes export."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from typing import Any
 import promql_parser
 import pytest
 import yaml
-from prometheus_client import generate_latest
+from prometheus_client import CollectorRegistry
 
+from fraud_control.domain.read_models import OutboxState
+from fraud_control.sync.reader_state import ReaderState
+from fraud_control.watch.store_watch import STUCK_MS
+from fraud_control.web.load.metrics import ControlPlaneMetrics, ServerFigures
 from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.deploy.agent.metrics import AgentMetrics
 from fraud_rules.deploy.heartbeat import AGENT_SILENT_MS
+from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
 from fraud_rules.stream.driver.metrics import DetectorMetrics
 from tests.support.places import ROOT
 
@@ -26,17 +31,36 @@ RULES: list[dict[str, Any]] = [
 ]
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "dashboard.json").read_text(encoding="utf-8"))
 _METRIC = re.compile(r"\bfraud_[a-z0-9_]+")
-_SERIES = re.compile(r"^(fraud_[a-z0-9_]+)(?:\{(.*)\})? ", re.MULTILINE)
-_LABEL = re.compile(r'(\w+)="')
+_ADDED_BY_PROMETHEUS = {"instance", "job"}
+
+
+def registries() -> list[CollectorRegistry]:
+    """The registries of all processes, with a sample of each series."""
+    UNREADABLE_RECORDS.labels("rules").inc(0)
+    reader = ReaderState("mirror", "rules", 7, 9, 2, 1_000, stuck=False, fault="no answer")
+    control_plane = ControlPlaneMetrics()
+    control_plane.started(lambda: ServerFigures(OutboxState(1, 1_000), [reader], {"mirror": "no answer"}, 3))
+    control_plane.durations.labels("GET", "200").observe(0.1)
+    return [DetectorMetrics("detector").registry, AgentMetrics("detector").registry, control_plane.registry]
 
 
 def exported() -> dict[str, set[str]]:
     """The labels of each series that the processes export, by name."""
-    found: dict[str, set[str]] = {"fraud_unreadable_records_total": {"topic"}}
-    for metrics in (DetectorMetrics("detector"), AgentMetrics("detector")):
-        for name, labels in _SERIES.findall(generate_latest(metrics.registry).decode()):
-            found[name] = set(_LABEL.findall(labels))
-    return found
+    families = [family for registry in registries() for family in registry.collect()]
+    return {sample.name: set(sample.labels) for family in families for sample in family.samples}
+
+
+def test_names_and_texts_follow_the_conventions_of_prometheus() -> None:
+    for registry in registries():
+        for family in registry.collect():
+            names = {sample.name for sample in family.samples}
+            assert names, f"{family.name} has no sample"
+            assert family.name.startswith(("fraud_", "process_")) and family.documentation
+            assert not re.search(r"_(ms|millis|kb|mb|percent)(_|$)", family.name), "base units only"
+            if family.type == "counter":
+                assert any(name.endswith("_total") for name in names)
+            else:
+                assert not any(name.endswith("_total") for name in names if name.startswith("fraud_"))
 
 
 def expressions() -> Iterator[str]:
@@ -53,12 +77,12 @@ def test_an_expression_is_valid_and_uses_exported_metrics(expression: str) -> No
     for name in names:
         assert name in known, f"{name} is not exported"
         for labels in re.findall(r"by \(([^)]*)\)", expression):
-            assert {each.strip() for each in labels.split(",")} <= known[name]
+            assert {each.strip() for each in labels.split(",")} <= known[name] | _ADDED_BY_PROMETHEUS
 
 
 def test_a_renamed_metric_would_be_found() -> None:
-    assert "fraud_detector_lag" in exported()
-    assert "fraud_detector_lags" not in exported()
+    assert "fraud_detector_waiting_transactions" in exported()
+    assert "fraud_detector_waiting_transaction" not in exported()
 
 
 def test_each_alert_rule_has_a_severity_a_summary_and_a_runbook() -> None:
@@ -74,6 +98,7 @@ def test_the_limits_are_those_of_the_settings() -> None:
     limits = {rule["alert"]: rule["expr"].rpartition("> ")[2] for rule in RULES}
     assert limits["FraudDetectorStalled"] == str(health.stalled_ms // 1_000)
     assert limits["FraudDetectorLagging"] == str(health.lag)
+    assert limits["FraudOutboxStuck"] == str(STUCK_MS // 1_000)
     assert limits["FraudAgentSilent"] == str(AGENT_SILENT_MS // 1_000)
 
 

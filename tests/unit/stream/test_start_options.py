@@ -75,9 +75,16 @@ def test_metrics_are_served_where_they_should_be() -> None:
         urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer,
     ):
         text = answer.read().decode()
-    for line in ("batches_total", "rows_total", "batch_id", "lag", "p99_seconds", "watermark_timestamp_seconds"):
+    for line in (
+        "batches_total",
+        "transactions_total",
+        "batch_id",
+        "waiting_transactions",
+        "watermark_timestamp_seconds",
+    ):
         assert f'fraud_detector_{line}{{detector="cards"}}' in text
-    assert 'fraud_detector_rows_total{detector="cards"} 20.0' in text
+    assert 'fraud_detector_transactions_total{detector="cards"} 20.0' in text
+    assert 'fraud_detector_latency_seconds{detector="cards",quantile="0.99"} 0.4' in text
 
 
 def test_no_address_serves_nothing() -> None:

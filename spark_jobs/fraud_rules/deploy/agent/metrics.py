@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Enum, Gauge
+from prometheus_client import Enum, Gauge
 
 from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
 from fraud_rules.runtime.clock import MS_PER_S
+from fraud_rules.runtime.metrics_server import process_registry
 
 __all__ = ["AgentMetrics"]
 
@@ -17,7 +18,7 @@ class AgentMetrics:
     """The gauges of one agent, as of its last heartbeat in Kafka."""
 
     def __init__(self, detector: str) -> None:
-        self.registry = CollectorRegistry()
+        self.registry = process_registry()
         self.registry.register(UNREADABLE_RECORDS)
         labels = {"detector": detector}
 
@@ -26,7 +27,7 @@ class AgentMetrics:
 
         self._beat = gauge("heartbeat_timestamp_seconds", "Time of the last written heartbeat")
         self._executed = gauge("executed_epoch", "Epoch of the newest intent that the agent has executed")
-        self._batches = gauge("attempt_batches_committed", "Batches that the newest attempt has written")
+        self._batches = gauge("attempt_batches", "Batches that the newest attempt has written")
         states = [_NONE, *AttemptPhase]
         phase = Enum(
             "fraud_agent_attempt_phase", "Phase of the newest attempt", [*labels], registry=self.registry, states=states

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from fraud_control.domain.read_models import OutboxState
+from fraud_control.web.load.metrics import server_figures
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.web.server import Server
 from tests.support.kafka.records import produce
@@ -51,6 +53,9 @@ def test_every_page_shows_since_when_payments_wait(server: Server) -> None:
     shown(waiting=0, severity="NONE")
     progress = server.ask("GET", "/progress", "viewer").json()
     assert progress["gapMs"] == 25_000
+    figures = until(lambda: (seen := server_figures(server.plane)).readers and seen, "the readers were observed")
+    assert figures.outbox == OutboxState(0, None)
+    assert {"mirror", "feed"} <= {each.name for each in figures.readers}
 
     why = [{"field": "windowMinutes", "message": "is required"}]
     for version, rule_id in ((4, 7), (9, None)):
