@@ -27,6 +27,7 @@ from fraud_rules_airflow.hooks.connections import KAFKA, SPARK, connection, kafk
 
 if TYPE_CHECKING:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Connection, Context
 
     from fraud_rules.batch.reevaluation.report import DayResult
@@ -88,6 +89,15 @@ class SparkJobOperator(SparkSubmitOperator):
             name, mapped = _by_name(error)
             publish_runbook(context, name)
             raise mapped from error
+
+    def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage:
+        """What the job has read and written. Airflow's OpenLineage provider asks for it, if it is installed."""
+        from fraud_rules.configuration.settings import DetectorSettings
+        from fraud_rules_airflow.lineage import job_lineage
+
+        topics = DetectorSettings.load(Project.find().config / "detector.yaml").topics
+        kafka = kafka_of(connection(self.kafka_conn_id))
+        return job_lineage(self.script, topics, kafka.bootstrap, archive_store().root)
 
     def _prepare(self, spark: Connection, master: str, kafka: KafkaConnection) -> None:
         found = importlib.util.find_spec(self.script)

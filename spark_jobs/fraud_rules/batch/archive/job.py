@@ -16,11 +16,11 @@ from pyspark.sql import SparkSession
 
 from fraud_rules.batch.archive.compaction import compact
 from fraud_rules.batch.archive.completeness import readable_until
-from fraud_rules.batch.archive.manifest import BatchResult, Manifest, Table
+from fraud_rules.batch.archive.manifest import BatchResult, Manifest, Table, tables_of
 from fraud_rules.batch.archive.stage import ArchiveShares, ArchiveStage, decode_written
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.archive.topic_identity import check_topics
-from fraud_rules.configuration.settings import DetectorSettings, TopicNames
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ArchiveBehind, ArchiveFailed, ArchiveForeign
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import topic_ends, topic_starts
@@ -100,20 +100,6 @@ def archive(job: ArchiveJob) -> ArchiveResult:
         manifest.complete_until_ms,
         round(time.monotonic() - started, 3),
     )  # fmt: skip
-
-
-def tables_of(topics: TopicNames) -> dict[str, Table]:
-    """The table of each archived topic."""
-    return {
-        topics.transactions: Table.TRANSACTIONS,
-        topics.alerts: Table.ALERTS,
-        topics.shadow_alerts: Table.SHADOW_ALERTS,
-        topics.decisions: Table.DECISIONS,
-        topics.alert_corrections: Table.CORRECTIONS,
-        topics.rules: Table.RULES,
-        topics.detector_progress: Table.PROGRESS,
-        topics.quarantine: Table.QUARANTINE,
-    }
 
 
 def _run(

@@ -12,9 +12,10 @@ from types import MappingProxyType
 
 import msgspec
 
+from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.model.day import Day
 
-__all__ = ["FileEntry", "ImportedFile", "Manifest", "RetiredFile", "Table"]
+__all__ = ["FileEntry", "ImportedFile", "Manifest", "RetiredFile", "Table", "tables_of"]
 
 FORMAT = 1
 
@@ -35,6 +36,20 @@ class Table(StrEnum):
     RULES = "rules"
     PROGRESS = "detector-progress"
     QUARANTINE = "quarantine"
+
+
+def tables_of(topics: TopicNames) -> dict[str, Table]:
+    """The table of each archived topic."""
+    return {
+        topics.transactions: Table.TRANSACTIONS,
+        topics.alerts: Table.ALERTS,
+        topics.shadow_alerts: Table.SHADOW_ALERTS,
+        topics.decisions: Table.DECISIONS,
+        topics.alert_corrections: Table.CORRECTIONS,
+        topics.rules: Table.RULES,
+        topics.detector_progress: Table.PROGRESS,
+        topics.quarantine: Table.QUARANTINE,
+    }
 
 
 class FileEntry(msgspec.Struct, frozen=True, rename="camel"):
