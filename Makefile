@@ -127,6 +127,13 @@ wheel: setup ## build the three wheels, for Spark, Airflow and the control plane
 	.tools/uv/bin/uv build --all-packages --wheel --quiet --out-dir dist
 	@ls dist/*.whl
 
+.PHONY: site
+site: setup ## build the site of the documents, with search, into var/site
+	@mkdir -p var/site-pages
+	@for page in *.md LICENSE docs examples; do ln -sfn "$(CURDIR)/$$page" "var/site-pages/$$page"; done
+	NO_MKDOCS_2_WARNING=1 .tools/uv/bin/uv run --isolated --only-group site --frozen mkdocs build --strict --quiet
+	@echo var/site/index.html
+
 .PHONY: clean
 clean: ## remove caches and temporary files; the environment, the jars and var/ stay
 	rm -rf dist .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log
