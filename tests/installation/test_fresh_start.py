@@ -82,8 +82,8 @@ def waiting_for(world: Supervised, run: dict[str, Any]) -> list[str]:
 
 @pytest.mark.long
 def test_the_documented_clean_up_deletes_old_records_and_no_watcher(world: Supervised, tmp_path: Path) -> None:
-    """The command of docs/run.md, on a copy of the database, as if all records were old."""
-    page = (world.context.project.root / "docs" / "run.md").read_text(encoding="utf-8")
+    """The command of docs/managed.md, on a copy of the database, as if all records were old."""
+    page = (world.context.project.root / "docs" / "managed.md").read_text(encoding="utf-8")
     command = re.search(r"^airflow db clean .*$", page, re.MULTILINE)
     assert command is not None
     copy, site = tmp_path / "airflow.db", world.site.airflow.site

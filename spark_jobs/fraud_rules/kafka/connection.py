@@ -61,6 +61,9 @@ token provider."""
 _ALIASES: Final = MappingProxyType({"sasl.mechanisms": "sasl.mechanism"})
 """librdkafka's second names of properties. The snippets of hosted Kafka services use them."""
 
+_IGNORED: Final = frozenset({"acks", "client.dns.lookup", "client.id", "session.timeout.ms"})
+"""Properties of those snippets that concern no connection. The clients of this product set them, or need none."""
+
 _NO_SECRETS: Final = Secrets()
 
 
@@ -144,11 +147,14 @@ def _properties(path: Path, lines: Iterable[str]) -> Iterable[tuple[str, str]]:
 
 
 def _without_aliases(properties: Mapping[str, str], where: str) -> dict[str, str]:
-    """The properties under their first names. Raises ConfigError if a property has two names with different values."""
+    """The properties of a connection, under their first names.
+
+    Raises ConfigError if a property has two names with different values.
+    """
     for alias, name in _ALIASES.items():
         if alias in properties and properties.get(name, properties[alias]) != properties[alias]:
             raise ConfigError(f"{where}: {name} and {alias} are the same property, but have different values")
-    return {_ALIASES.get(name, name): value for name, value in properties.items()}
+    return {_ALIASES.get(name, name): value for name, value in properties.items() if name not in _IGNORED}
 
 
 def _faults(properties: Mapping[str, str]) -> Iterable[str]:

@@ -64,6 +64,7 @@ RUNS = (
         r"python -m fraud_control\.web\.templates",
         reason="writes what is committed; test_templates compares it",
     ),
+    Run(r"make site", reason="installs mkdocs; test_site compares its nav with the pages"),
     Run(r"make schemas", reason="writes what is committed; test_output_schemas compares it"),
     Run(r"make (jars|lock)", reason="fetches everything again and writes what is committed"),
     Run(r"bin/bootstrap.*", reason="the clone's environment is made by it"),

@@ -16,6 +16,7 @@ from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables import interval, trigger
 from airflow.timetables.base import TimeRestriction
 from airflow.utils.timezone import coerce_datetime
+from croniter import croniter_range
 
 from fraud_control.watch.flood_guard import ALARM
 from fraud_local.unpaused import UNPAUSED
@@ -97,6 +98,27 @@ def test_a_lost_run_does_not_prevent_the_next_supervision(bag: DagBag) -> None:
     assert dag.dagrun_timeout is not None
     needed = dag.get_task("deploy").execution_timeout + dag.get_task("supervise").window
     assert needed < dag.deadline[0].interval < dag.dagrun_timeout <= timedelta(hours=1)
+
+
+def test_the_documented_runs_and_tasks_a_day_are_those_of_the_schedules(bag: DagBag, project: Project) -> None:
+    page = (project.root / "docs" / "managed.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`fraud_.*`) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    shown = {name: (int(runs), int(tasks)) for names, runs, tasks in rows for name in re.findall(r"`(\w+)`", names)}
+    computed = {each.dag_id: (runs_a_day(each), len(each.tasks) * runs_a_day(each)) for each in dags(bag)}
+    assert shown == {name: (runs, tasks) for name, (runs, tasks) in computed.items() if runs}
+
+
+def runs_a_day(dag: DAG) -> int:
+    """The runs that a schedule starts in a day; a run of the detector's DAG lasts as long as its supervision."""
+    timetable, day = dag.timetable, timedelta(days=1)
+    if dag.dag_id == "fraud_detector":
+        return day // dag.get_task("supervise").window
+    if (delta := getattr(timetable, "delta", None)) is not None:
+        return day // delta
+    if (expression := getattr(timetable, "expression", None)) is None:
+        return 0
+    midnight = datetime(2026, 1, 1, tzinfo=UTC)
+    return sum(1 for _ in croniter_range(midnight, midnight + day - timedelta(seconds=1), expression))
 
 
 @pytest.mark.parametrize("dag_id", sorted(DAGS))

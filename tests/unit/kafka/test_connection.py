@@ -46,9 +46,9 @@ def test_a_file_and_the_environment_over_it(tmp_path: Path) -> None:
     }
 
 
-def test_librdkafka_s_second_name_of_the_mechanism_is_the_same_property(tmp_path: Path) -> None:
+def test_the_snippet_of_a_hosted_service_is_accepted(tmp_path: Path) -> None:
     plural = {"sasl.mechanisms": "SCRAM-SHA-512", "sasl.username": "detector", "sasl.password": "x"}
-    kafka = KafkaConnection.of("a:1", plural)
+    kafka = KafkaConnection.of("a:1", plural | {"client.id": "python-1", "session.timeout.ms": "45000"})
     assert kafka == KafkaConnection.of("a:1", {"sasl.mechanism": "SCRAM-SHA-512"} | plural)
     assert kafka.kafka_python()["sasl_mechanism"] == "SCRAM-SHA-512"
     file = tmp_path / "kafka.properties"
