@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
@@ -16,7 +17,6 @@ class Service:
     """A service. `after` are the services whose condition it awaits. A one-shot service has to end with exit code 0."""
 
     name: str
-    image: str
     replicas: int
     after: frozenset[str]
     one_shot: bool
@@ -46,15 +46,16 @@ class ComposeFile:
         """The services that run until they are stopped."""
         return tuple(each for each in self.services if not each.one_shot)
 
-    def image_of(self, service: str) -> str:
-        """The image of a service."""
-        return next(each.image for each in self.services if each.name == service)
+    @property
+    def base_images(self) -> dict[str, str]:
+        """The base images by their variables: the names that .env.example, beside the file, completes with digests."""
+        example = self.path.with_name(".env.example").read_text(encoding="utf-8")
+        return dict(re.findall(r"^#   pin (FRAUD_[A-Z]+_IMAGE) (\S+)$", example, re.MULTILINE))
 
 
 def _service(name: str, declared: Mapping[str, Any], one_shot: bool) -> Service:
     return Service(
         name=name,
-        image=declared["image"],
         replicas=declared.get("deploy", {}).get("replicas", 1),
         after=frozenset(declared.get("depends_on", {})),
         one_shot=one_shot,

@@ -32,13 +32,13 @@ class Images:
     project: Project
     folder: Path
 
-    def build(self, compose: Compose, file: ComposeFile, python: str) -> None:
-        """Build all images of a Compose file; `python` is the base image of the project's image. Raises CheckFailed."""
-        kafka = file.image_of("kafka")
+    def build(self, compose: Compose, file: ComposeFile) -> None:
+        """Build all images of a Compose file. Raises CheckFailed."""
+        names = file.base_images
         self._debian()
-        self._stand_in("python", python)
-        self._stand_in("postgres", file.image_of("postgres"))
-        self._kafka(kafka)
+        self._stand_in("python", names["FRAUD_PYTHON_IMAGE"])
+        self._stand_in("postgres", names["FRAUD_POSTGRES_IMAGE"])
+        self._kafka(names["FRAUD_KAFKA_IMAGE"])
         first = next(each.name for each in file.services if each.builds)
         # One service is enough, because all of them share the image.
         compose.run(

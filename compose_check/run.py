@@ -29,7 +29,6 @@ from fraud_rules.runtime.clock import now_ms
 __all__ = ["PROJECT_NAME", "Ports", "check", "environment_file", "remove"]
 
 PROJECT_NAME = "fraud-compose-check"
-_PYTHON = "python:3.11-slim-bookworm"
 _ADMIN, _ANALYST, _APPROVER = "admin", "anna", "paul"
 _SEED_RULE = 4
 _STOP_S = 600.0
@@ -48,8 +47,8 @@ class Ports:
 
 
 def environment_file(file: ComposeFile, ports: Ports) -> dict[str, str]:
-    """The variables of .env: a fresh secret for each, except for the first user's name and address."""
-    values = {name: secrets.token_hex(32) for name in file.secrets}
+    """The variables of .env: base images, the first user's name and address, and a new secret for each other one."""
+    values = {name: secrets.token_hex(32) for name in file.secrets} | file.base_images
     values["AIRFLOW_FERNET_KEY"] = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
     values |= {"FRAUD_ADMIN_USER": _ADMIN, "FRAUD_ADMIN_EMAIL": f"{_ADMIN}@example.org"}
     places = {"BROKER": ports.broker, "AIRFLOW": ports.airflow, "SPARK": ports.spark}
@@ -67,7 +66,7 @@ def check(
     compose.env_file.write_text("".join(f"{name}={value}\n" for name, value in variables.items()), encoding="utf-8")
     compose.env_file.chmod(0o600)
     if not reuse_images:
-        Images(compose.podman, project, site.home).build(compose, file, _PYTHON)
+        Images(compose.podman, project, site.home).build(compose, file)
     build_s = time.monotonic() - started
     say(f"the images are built after {build_s:.0f} s")
 

@@ -17,6 +17,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
+from compose_check.composefile import ComposeFile
 from fraud_control.domain.roles import Role
 from fraud_control.settings import ControlPlaneSettings
 from fraud_local.airflow import AirflowSite, Component
@@ -291,19 +292,32 @@ def test_no_container_reaches_kafka_without_a_password(compose: dict[str, Any]) 
     assert environment["KAFKA_ALLOW_EVERYONE_IF_NO_ACL_FOUND"] == "false"
 
 
-def test_images_are_of_a_named_version(compose: dict[str, Any], dockerfile: str, project: Project) -> None:
+def test_base_images_have_no_default_and_the_example_completes_them_with_digests(
+    compose: dict[str, Any], dockerfile: str, project: Project
+) -> None:
     kafka = re.search(r'name="kafka_2\.13" rev="([0-9.]+)"', (project.config / "ivy.xml").read_text(encoding="utf-8"))
     assert kafka is not None
-    assert compose["services"]["kafka"]["image"] == f"apache/kafka:{kafka[1]}"
-    assert re.fullmatch(r"postgres:\d+-bookworm", compose["services"]["postgres"]["image"])
-    assert set(re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)) == {"python:3.11-slim-bookworm"}
+    assert ComposeFile.read(project.root / "docker-compose.yml").base_images == {
+        "FRAUD_PYTHON_IMAGE": "python:3.11-slim-bookworm",
+        "FRAUD_KAFKA_IMAGE": f"apache/kafka:{kafka[1]}",
+        "FRAUD_POSTGRES_IMAGE": "postgres:17-bookworm",
+    }
+    ours = compose["services"]["agent"]["build"]["args"]["PYTHON_IMAGE"]
+    foreign = [compose["services"][name]["image"] for name in sorted(FOREIGN)]
+    for image, name in zip([ours, *foreign], ("PYTHON", "KAFKA", "POSTGRES"), strict=True):
+        assert image.startswith(f"${{FRAUD_{name}_IMAGE:?")
+    assert set(re.findall(r"^(?:FROM|ARG) (\S+)", dockerfile, re.MULTILINE)) == {"${PYTHON_IMAGE}", "PYTHON_IMAGE"}
 
 
-def test_the_image_drops_root_and_takes_only_what_exists(dockerfile: str, project: Project) -> None:
-    assert dockerfile.index("\nUSER fraud") < dockerfile.index("\nCMD")
-    copied = [source for source in re.findall(r"^COPY (\S+)", dockerfile, re.MULTILINE) if not source.startswith("--")]
-    assert all((project.root / source).exists() for source in copied)
-    assert (project.root / ".dockerignore").is_file()
+def test_the_image_has_no_code_but_the_wheels(dockerfile: str) -> None:
+    """It copies configuration beside the environment, with Airflow's DAG file, and drops root."""
+    build, final = dockerfile.split("\nFROM ${PYTHON_IMAGE}\n")
+    assert re.findall(r"^COPY (?:--from=build )?(\S+)", final, re.MULTILINE) == ["/opt/fraud/.venv", "config"]
+    installs = [line for line in build.splitlines() if line.startswith("RUN uv pip install")]
+    assert [line.split(" ", 8)[-1] for line in installs] == [
+        "--require-hashes -r /wheels/requirements.txt", "--no-deps /wheels/*.whl",
+    ]  # fmt: skip
+    assert final.index("\nUSER 10001") < final.index("\nCMD")
 
 
 def test_the_image_has_bytecode_because_a_container_cannot_write_it(compose: dict[str, Any], dockerfile: str) -> None:
@@ -312,7 +326,8 @@ def test_the_image_has_bytecode_because_a_container_cannot_write_it(compose: dic
 
 
 def test_every_path_of_ours_is_in_the_image(compose: dict[str, Any], dockerfile: str) -> None:
-    copied = {f"{HOME}/{target}" for target in re.findall(r"^COPY .*?(\S+)$", dockerfile, re.MULTILINE)}
+    final = dockerfile.split("\nFROM ${PYTHON_IMAGE}\n")[1]
+    copied = {f"{HOME}/{target}" for target in re.findall(r"^COPY .*?(\S+)$", final, re.MULTILINE)}
     (kept,) = re.findall(r"^VOLUME (.+)$", dockerfile, re.MULTILINE)
     used = set(re.findall(rf"{HOME}/[a-z]+", yaml.safe_dump(compose["services"])))
     assert used <= copied | set(kept.split())

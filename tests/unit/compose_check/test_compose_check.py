@@ -18,7 +18,7 @@ from fraud_rules.configuration.project import Project
 
 FILE = """
 services:
-  web: {image: app, build: {context: .}, depends_on: {init: {condition: service_completed_successfully}}}
+  web: {image: "${APP:?fill in}", build: {context: .}, depends_on: {init: {condition: service_completed_successfully}}}
   init: {image: app, depends_on: {store: {condition: service_healthy}}}
   store: {image: "store:1", environment: {PASSWORD: "${PASSWORD:?fill in}", PORT: "${PORT:-1}"}}
   worker: {image: app, deploy: {replicas: 2}, depends_on: {web: {condition: service_healthy}}}
@@ -32,8 +32,7 @@ def test_services_come_in_the_order_of_their_conditions(tmp_path: Path) -> None:
     assert [service.name for service in file.services] == ["store", "init", "web", "worker"]
     assert [service.name for service in file.long_running] == ["store", "web", "worker"]
     assert [service.replicas for service in file.services] == [1, 1, 1, 2]
-    assert file.secrets == ("PASSWORD",)
-    assert file.image_of("store") == "store:1"
+    assert file.secrets == ("APP", "PASSWORD")
 
 
 def test_the_projects_file_needs_only_variables_that_the_check_sets(project: Project) -> None:

@@ -85,6 +85,11 @@ def test_every_page_loads(bag: DagBag) -> None:
     assert bag.dags.keys() >= DAGS == DAG_IDS
 
 
+def test_the_one_file_of_the_image_makes_the_same_dags(project: Project) -> None:
+    made = DagBag(str(project.config / "images" / "dags"))
+    assert (made.import_errors, made.dags.keys()) == ({}, DAG_IDS)
+
+
 def test_the_pages_import_nothing_heavy(project: Project) -> None:
     arguments = [str(project.root / "plugins"), str(project.root / "dags")]
     done = subprocess.run([sys.executable, "-c", LOADED, *arguments], capture_output=True, text=True, check=False)
