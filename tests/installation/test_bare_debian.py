@@ -42,7 +42,7 @@ def command_of_readme(project: Project, start: str) -> str:
 def test_make_demo_finds_its_planted_frauds(debian: BareDebian, project: Project, tmp_path: Path) -> None:
     names = ("FRAUD_BROKER_PORT", "FRAUD_BROKER_CONTROLLER_PORT", "FRAUD_AIRFLOW_PORT")
     ports = dict(zip(names, map(str, demo_ports()), strict=True))
-    run(debian, command_of_readme(project, "make demo SECONDS"), tmp_path, _DEMO_S, ports)
+    run(debian, f"{command_of_readme(project, 'make demo')} SECONDS=60", tmp_path, _DEMO_S, ports)
 
 
 def test_make_test_passes(debian: BareDebian, project: Project, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from fraud_rules.errors import ProofInvalid
-from fraud_rules.proof.document import Proof, read_file, sealed_zip, unzipped, write_file
+from fraud_rules.proof.document import Proof, check_format, read_file, sealed_zip, unzipped, write_file
 from fraud_rules.proof.plain.judging import decide
 from fraud_rules.proof.reading import PaymentScene
 from fraud_rules.proof.verification import ProofVerdict, check_proof, check_seal, compared
@@ -77,6 +77,7 @@ def read_decision_file(content: bytes) -> DecisionProof | None:
         return None
     name = _STATEMENT
     try:
+        check_format(texts[name])
         statement = msgspec.json.decode(texts[name], type=DecisionStatement)
     except (KeyError, msgspec.MsgspecError) as error:
         raise ProofInvalid(f"{name} is damaged: {error}") from error

@@ -17,11 +17,14 @@ from fraud_rules.errors import ProofInvalid
 from fraud_rules.proof.plain.rows import Boundary
 
 __all__ = [
-    "EvaluationOrder", "KeyGroupBounds", "Proof", "ProvedAuditRow", "ProvedBatch", "ProvedPayment", "ProvedRule",
-    "Seal", "Statement", "checksum", "headers_of", "read_file", "seal_of", "sealed_zip", "unzipped", "write_file",
+    "FORMAT", "EvaluationOrder", "KeyGroupBounds", "Proof", "ProvedAuditRow", "ProvedBatch", "ProvedPayment",
+    "ProvedRule", "Seal", "Statement", "check_format", "checksum", "headers_of", "read_file", "seal_of", "sealed_zip",
+    "unzipped", "write_file",
 ]  # fmt: skip
 
 FORMAT: Final = 1
+"""The format of the files of this version. A file of another format is rejected, even if its parts can be decoded."""
+
 EvaluationOrder: TypeAlias = Literal["arrival", "event"]
 """The order in which payments were evaluated: that of a detector, or that of a re-evaluation, by event time first."""
 
@@ -240,6 +243,20 @@ def seal_of(content: bytes) -> tuple[Seal, str]:
     return seal, hashlib.sha256(content[: at - 2]).hexdigest()
 
 
+class _Edition(msgspec.Struct):
+    format: int
+
+
+def check_format(statement: bytes) -> None:
+    """Raises ProofInvalid if a statement has another format than this version reads, and msgspec's errors."""
+    found = msgspec.json.decode(statement, type=_Edition).format
+    if found != FORMAT:
+        raise ProofInvalid(
+            f"the file has format {found}, but this version reads {FORMAT}: use the release that the member `product` "
+            "of its statement names"
+        )
+
+
 def unzipped(content: bytes) -> dict[str, bytes]:
     """The files of a zip by name. Raises ProofInvalid, which names the file that is damaged."""
     name = "the zip"
@@ -257,12 +274,13 @@ def unzipped(content: bytes) -> dict[str, bytes]:
 
 
 def read_file(content: bytes) -> Proof:
-    """Read the parts of a file. Raises ProofInvalid, which names the part that is damaged."""
-    texts = unzipped(content)
-    if sorted(texts) != sorted((*_PARTS, *_TEXTS)):
-        raise ProofInvalid(f"the file has other parts than a proof: {', '.join(sorted(texts))}")
-    name, parts = "", {}
+    """Read the parts of a file. Raises ProofInvalid, which names the part that is damaged, or another format."""
+    texts, name, parts = unzipped(content), "statement.json", {}
     try:
+        if name in texts:
+            check_format(texts[name])
+        if sorted(texts) != sorted((*_PARTS, *_TEXTS)):
+            raise ProofInvalid(f"the file has other parts than a proof: {', '.join(sorted(texts))}")
         for name, kind in _PARTS.items():
             parts[name.partition(".")[0]] = msgspec.json.decode(texts[name], type=kind)
         name = "schema.yaml"

@@ -21,6 +21,7 @@ from fraud_rules.model.ruleset import RuleInForce, RuleSet, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, ROLE, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.proof.document import (
+    FORMAT,
     Bytes,
     EvaluationOrder,
     KeyGroupBounds,
@@ -240,7 +241,7 @@ def proof_of_row(
     # A re-evaluation may begin its history with a later day than the detector.
     is_known = row.order == "arrival" and (from_ms is None or (begins is not None and begins.epoch_ms >= from_ms))
     statement = Statement(
-        format=1,
+        format=FORMAT,
         product=metadata.version("fraud-rules"),
         made_at=made_at_ms,
         topic=settings.topics.transactions,

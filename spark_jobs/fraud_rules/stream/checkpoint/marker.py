@@ -28,7 +28,8 @@ REBUILD: Final = "rebuild the state (fraud detector rebuild), which continues af
 
 FORMAT: Final = 1
 """The format of the markers of this version. A marker of a later format is refused, although this version may be able
-to decode it: it does not know what the marker means."""
+to decode it: it does not know what the marker means. A change of heads or chunks increments it too, because a state is
+read through its marker only, and has no format of its own."""
 
 _CHANCE: Final = 2
 
