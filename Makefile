@@ -12,13 +12,15 @@ export UV_PYTHON_DOWNLOADS := never
 # Tests and benchmarks start some hundred Python processes. With this variable set, each would compile all its modules.
 export PYTHONDONTWRITEBYTECODE :=
 
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+
 SECONDS ?=
 WORKERS ?= 4
 ARGS ?=
 
 .PHONY: help
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  Ports: FRAUD_BROKER_PORT (9092), FRAUD_BROKER_CONTROLLER_PORT (the port after it), FRAUD_AIRFLOW_PORT (8080 and two more). Exit codes: fraud --help, bin/bootstrap."
 
@@ -133,6 +135,29 @@ site: setup ## build the site of the documents, with search, into var/site
 	@for page in *.md LICENSE docs examples; do ln -sfn "$(CURDIR)/$$page" "var/site-pages/$$page"; done
 	NO_MKDOCS_2_WARNING=1 .tools/uv/bin/uv run --isolated --only-group site --frozen mkdocs build --strict --quiet
 	@echo var/site/index.html
+
+.PHONY: sbom
+sbom: setup ## write the bills of materials to dist/ (CycloneDX, from the lock files): the packages of the image, and those of the pages
+	mkdir -p dist
+	.tools/uv/bin/uv export --frozen --no-dev --group airflow --group server --format cyclonedx1.5 --quiet \
+		--output-file dist/fraud-rules-$(VERSION).cdx.json
+	cd plugins/fraud_control/ui && PATH=$(CURDIR)/$(BIN):$$PATH npm sbom --package-lock-only --omit dev --sbom-format cyclonedx \
+		>$(CURDIR)/dist/fraud-rules-pages-$(VERSION).cdx.json
+
+.PHONY: changelog-check
+changelog-check: ## check that CHANGELOG.md has entries for the version of pyproject.toml
+	@awk '/^## /{ here = index($$2, "[$(VERSION)]") } here && /^- /{ found = 1 } END{ exit !found }' CHANGELOG.md || \
+		{ echo 'CHANGELOG.md has no entries under [$(VERSION)]: rename its section [Unreleased]' >&2; exit 1; }
+
+.PHONY: release-files
+release-files: wheel sbom ## the quick part of a release: wheels, bills of materials and their checksums in dist/
+	cd dist && sha256sum fraud_rules*-$(VERSION)-*.whl fraud-rules*-$(VERSION).cdx.json >SHA256SUMS
+
+.PHONY: release
+release: changelog-check ## all tests, short and long (hours), then the files of the release
+	$(MAKE) --no-print-directory test
+	$(MAKE) --no-print-directory test-long
+	$(MAKE) --no-print-directory release-files
 
 .PHONY: clean
 clean: ## remove caches and temporary files; the environment, the jars and var/ stay

@@ -49,7 +49,9 @@ class Run:
 
 RUNS = (
     Run(r"make (help|setup|format|lint)"),
-    Run(r"make wheel"),
+    Run(r"make (wheel|sbom|release-files)"),
+    Run(r"make changelog-check", codes=(0, 2)),  # between releases, the changes are unreleased
+    Run(r"make release", reason="runs all tests, also this one; its other steps are commands of their own"),
     Run(r'make bench ARGS="--list"'),
     Run(r"make bench ARGS=.*", reason="measures for hours; test_bench and test_bench_against have its options"),
     Run(r"make bench", says=r"backlog_rules1 \.\.\."),
