@@ -41,7 +41,7 @@ def _ends(topics: OwnTopics, *transactions: int, rules: int = 0) -> Offsets:
 def _add_partition(topics: OwnTopics) -> None:
     admin = AdminClient({"bootstrap.servers": topics.bootstrap})
     for done in admin.create_partitions([NewPartitions(topics.names.transactions, 3)]).values():
-        done.result(30)
+        done.result(180)
     ends = TopicEnds(topics.kafka)
     until(lambda: len(ends.partitions(topics.names.transactions)) == 3, "the broker knows the partition")
 
@@ -51,7 +51,7 @@ def _delete_records(topics: OwnTopics, partition: int, before: int) -> None:
         place = TopicPartition(topics.names.transactions, partition, before)
         try:
             for done in admin.delete_records([place]).values():
-                done.result(30)
+                done.result(180)
         except KafkaException as error:  # a new partition has no leader at first
             if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
                 raise

@@ -66,8 +66,8 @@ def test_a_start_waits_for_a_transaction_that_hides_the_newest_marker(site: Hand
             for waiting in (checked, started):
                 with pytest.raises(TimeoutError):
                     waiting.result(1.0)
-        checked.result(60.0)
-        admitted = started.result(60.0)
+        checked.result(180.0)
+        admitted = started.result(180.0)
     assert admitted.marker.batch_id == 2
 
 

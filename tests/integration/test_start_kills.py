@@ -172,7 +172,7 @@ def test_a_start_waits_for_an_open_transaction_in_what_it_decides_by(role: str, 
             started = others.submit(site.start)
             with pytest.raises(TimeoutError):
                 started.result(2.0)
-        assert started.result(60.0).marker.place == before.place
+        assert started.result(180.0).marker.place == before.place
 
 
 def test_a_start_does_not_wait_for_an_open_transaction_in_other_topics(site: HandmadeSite) -> None:

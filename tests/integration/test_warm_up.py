@@ -155,7 +155,7 @@ class Site:
         admin = AdminClient(self.topics.kafka.confluent({}))
         removed = admin.delete_records([TopicPartition(topic, at, end) for at, end in ends.items()])
         for each in removed.values():
-            each.result(30)
+            each.result(180)
 
 
 def comparable(pin: Pin, known: Pin) -> Pin:

@@ -200,7 +200,7 @@ def test_readers_wait_for_the_end_of_a_decided_transaction(topics: OwnTopics) ->
         with pytest.raises(TimeoutError):
             settled.result(1.0)
         writer.commit_transaction()
-        settled.result(30.0)
+        settled.result(180.0)
     assert {partition: len(records) for partition, records in read_topic(topics.kafka, topic).items()} == {0: 1, 1: 1}
 
 

@@ -111,4 +111,4 @@ def delete_records(kafka: KafkaConnection, topic: str, end: int) -> None:
     """Delete the records below an offset, as retention does; -1 deletes all."""
     admin = AdminClient(kafka.confluent({}))
     for done in admin.delete_records([TopicPartition(topic, 0, end)]).values():
-        done.result(30)
+        done.result(180)

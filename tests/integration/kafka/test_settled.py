@@ -115,7 +115,7 @@ def test_a_deciding_read_waits_for_a_transaction_of_another_program(
             found = others.submit(sees, topics)
             with pytest.raises(TimeoutError):
                 found.result(1.0)
-        assert found.result(30.0)
+        assert found.result(180.0)
 
 
 def test_the_error_names_the_open_transaction(topics: OwnTopics) -> None:
@@ -149,4 +149,4 @@ def test_a_state_behind_an_open_transaction_is_not_damaged(topics: OwnTopics) ->
             checked = others.submit(check_state, topics.kafka, settings, marker)
             with pytest.raises(TimeoutError):
                 checked.result(1.0)
-        checked.result(30.0)
+        checked.result(180.0)

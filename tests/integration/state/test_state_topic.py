@@ -314,7 +314,7 @@ def test_a_task_waits_until_the_transaction_of_its_version_is_readable(
         with pytest.raises(TimeoutError):
             restored.result(0.5)
         producer.commit_transaction()
-        assert restored.result(60.0)[0] == answers[2]
+        assert restored.result(180.0)[0] == answers[2]
 
 
 def test_two_detectors_in_one_topic_do_not_see_each_other(

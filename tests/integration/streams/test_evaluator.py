@@ -95,7 +95,7 @@ class Site:
         address = self.channel.address
         given = bearer(address.token if token is None else token).encode()
         client = flight.connect(address.location, tls_root_certs=address.certificate, override_hostname=SERVER_NAME)
-        options = flight.FlightCallOptions(timeout=10, headers=[(AUTHORIZATION.encode(), given)])
+        options = flight.FlightCallOptions(timeout=180, headers=[(AUTHORIZATION.encode(), given)])
         return *client.do_exchange(flight.FlightDescriptor.for_command(command), options), client
 
 
@@ -160,7 +160,7 @@ def test_a_request_survives_its_worker(
             until(lambda: any(site.waits_for(each, 1) for each in site.workers() if each != first), "another evaluates")
             until(lambda: first not in site.workers(), "the first worker has ended")
             assert not found.done()
-        assert found.result(60) == ALL
+        assert found.result(180) == ALL
 
 
 def test_a_worker_that_waits_gives_signs_of_life(site: Site, evaluator: Evaluator) -> None:
@@ -171,7 +171,7 @@ def test_a_worker_that_waits_gives_signs_of_life(site: Site, evaluator: Evaluato
             request = until(lambda: evaluator._request, "the evaluator has the request")
             signs = {request.heard_s}
             until(lambda: signs.add(request.heard_s) or len(signs) > 3, "three signs of life")
-        assert found.result(60) == ALL
+        assert found.result(180) == ALL
 
 
 def test_a_worker_that_dies_between_two_requests_is_replaced(site: Site, evaluator: Evaluator) -> None:
@@ -202,7 +202,7 @@ def test_another_job_gets_the_only_core(site: Site, evaluator: Evaluator) -> Non
             found = pool.submit(key_groups, evaluator, site.order)
             assert run_tasks(located(site.spark.sparkContext, [None])) == [0]
             assert not found.done()
-        assert found.result(60) == ALL
+        assert found.result(180) == ALL
 
 
 @pytest.mark.parametrize("token", ["", "another"])
@@ -235,7 +235,7 @@ def test_a_reply_that_is_garbage_ends_its_exchange_only(garbage: bytes, site: Si
         with pytest.raises(ArrowException, match="not a reply"):
             reader.read_chunk()
         client.close()
-        assert found.result(60) == ALL
+        assert found.result(180) == ALL
 
 
 def first_answer(site: Site, command: bytes, token: str | None = None) -> object:

@@ -30,15 +30,14 @@ PROCESSES: Final = 2
 """The lanes of the questions have as many threads, so no answer waits for a process within its limit."""
 _NICE: Final = 5
 _ANSWER_S: Final = 600.0
-"""The questions and the Kafka client have bounds far below it, but the first question may compile the kernel."""
+"""The longest time of an answer; then its process ends. The questions and the Kafka client have bounds far below it,
+but the first question may compile the kernel."""
 
 
 class ReadingPool:
     """Answers questions in processes of its own. Several threads may ask. Use it as a context manager."""
 
-    def __init__(self, answer_s: float = _ANSWER_S) -> None:
-        """`answer_s` is the longest time of an answer; then its process ends."""
-        self._answer_s = answer_s
+    def __init__(self) -> None:
         self._processes = CapacityLimiter(PROCESSES)
         self._context = start_blocking_portal(name="fraud-control-reads")
 
@@ -61,7 +60,7 @@ class ReadingPool:
 
     async def _ask(self, answer: Callable[[], bytes], too_slow: str) -> bytes:
         try:
-            with fail_after(self._answer_s):
+            with fail_after(_ANSWER_S):
                 return await to_process.run_sync(answer, cancellable=True, limiter=self._processes)
         except TimeoutError:
             raise Unavailable(too_slow) from None
