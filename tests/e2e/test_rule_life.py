@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from fraud_rules.configuration.project import Project
 from fraud_rules.proof.verification import check_file
 from tests.e2e.accessibility import PAGES, violations, visit
-from tests.e2e.navigation import bar_link, open_group
+from tests.e2e.navigation import bar_link
 from tests.e2e.people import People
 from tests.e2e.rules import MINIMAL, confirm
 from tests.e2e.world import World
@@ -112,40 +112,6 @@ def test_a_rule_from_its_first_draft_to_a_rollback(running: World, people: Peopl
     expect(versions.get_by_role("row").nth(1)).to_contain_text("> 100")
 
 
-def test_the_form_edits_condition_baseline_weight_and_warm_up(running: World, people: People) -> None:
-    ann = people.open("ann", "/rules")
-    ann.get_by_role("link", name="New rule").click()
-    form = ann.get_by_role("region", name="Form")
-    form.get_by_label("Name").fill("An unusual payment")
-    choose(ann, "Aggregated field", "Amount (paymentAmount)")
-    choose(ann, "Grouping keys", "Payer (payeeId)")
-    ann.keyboard.press("Escape")
-    form.get_by_label("Limit", exact=True).fill("3")
-    form.get_by_role("textbox", name="Evaluated when").fill("paymentAmount >")
-    form.get_by_label("Compare with the past of the same key").check()
-    form.get_by_label("Minimum count").fill("5")
-    form.get_by_label("Weight").fill("1001")
-    form.get_by_label("Warm up from past payments").check()
-    wrong = ann.get_by_role("status", name="Validation")
-    expect(wrong.get_by_role("listitem")).to_have_count(2)
-    expect(wrong).to_contain_text("when")
-    expect(wrong).to_contain_text("weight")
-    form.get_by_role("textbox", name="Evaluated when").fill("paymentAmount > 100")
-    form.get_by_label("Weight").fill("40")
-    expect(wrong).to_contain_text("Valid.")
-    for line in ("when: paymentAmount > 100", "minCount: 5", "weight: 40", "warmUp: true"):
-        expect(ann.get_by_label("Rule text")).to_contain_text(line)
-    ann.get_by_role("button", name="Save as draft").click()
-    expect(ann).to_have_url(re.compile(r"/rules/\d+$"))
-    ann.reload()
-    form = ann.get_by_role("region", name="Form")
-    expect(form.get_by_role("textbox", name="Evaluated when")).to_have_text("paymentAmount > 100")
-    expect(form.get_by_label("Baseline", exact=True)).to_have_value("1440")
-    expect(form.get_by_label("Minimum count")).to_have_value("5")
-    expect(form.get_by_label("Weight")).to_have_value("40")
-    expect(form.get_by_label("Warm up from past payments")).to_be_checked()
-
-
 def test_a_script_in_a_name_is_text(running: World, people: People) -> None:
     rule_id = running.rule(
         {
@@ -182,19 +148,6 @@ def test_the_address_of_airflow_names_the_page_and_its_filter(running: World, pe
     expect(page).to_have_url(re.compile(r"#/rules\?q=transfers$"))
     page.reload()
     expect(inner.get_by_role("searchbox")).to_have_value("transfers")
-
-
-def test_a_viewer_can_only_read(running: World, people: People) -> None:
-    rule_id = running.rule({"name": "A draft to look at", **MINIMAL})
-    page = people.open("vera", "/rules")
-    expect(page.get_by_role("link", name="New rule")).to_have_count(0)
-    page.get_by_role("link", name="A draft to look at").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text(str(rule_id))
-    expect(page.get_by_role("button", name="Save")).to_have_count(0)
-    expect(page.get_by_role("button", name="Move to shadow")).to_have_count(0)
-    run = open_group(page, "Run")
-    expect(run.filter(has_text="Data")).to_be_visible()
-    expect(run.filter(has_text="Audit")).to_have_count(0)
 
 
 def test_the_rules_work_with_the_keyboard_alone(running: World, people: People) -> None:

@@ -94,11 +94,6 @@ class World(ApiServer):
             records.append((str(payer).encode(), json.dumps(transaction).encode()))
         append_records(self.topics.kafka, self.topics.names.transactions, records)
 
-    def restart_detector(self) -> None:
-        """Start the detector again from its checkpoint, after a kill."""
-        self.detector = RunningDetector(self.detector.installation)
-        self.detector.wait_ready()
-
     def garbage(self, text: str) -> None:
         """Send an unreadable record."""
         append_records(self.topics.kafka, self.topics.names.transactions, [(b"0", text.encode())])
