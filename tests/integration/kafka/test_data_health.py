@@ -43,39 +43,44 @@ def hours_of(installation: Installation) -> list[HealthHour]:
     return read_hours(installation.topics.kafka, installation.settings, now_ms()) or []
 
 
-@pytest.mark.parametrize("count", [10, LARGE_BATCH_TRANSACTIONS], ids=["small", "large"])
-def test_a_detector_keeps_the_health_of_the_payments(
-    project: Project, topics: OwnTopics, detectors: DetectorsInTurn, tmp_path: Path, count: int
+def test_a_detector_keeps_the_health_of_the_payments_in_small_and_large_batches(
+    project: Project, topics: OwnTopics, detectors: DetectorsInTurn, tmp_path: Path
 ) -> None:
     installation = Installation.make(tmp_path, project, topics, tick_ms=1_000)
     produce(topics.bootstrap, topics.names.rules, [json.dumps(RULE).encode()])
-    detectors.begin(installation)
-    detectors.wait_ready()
-    seconds = payment(count, eventTime=now_ms() // 1_000)
-    twice = [payment(1, eventTime=5_000 + now_ms()), payment(1, eventTime=6_000 + now_ms())]
-    records = [*map(payment, range(10, 10 + count)), payment(3, paymentType="WIR", ingestionTimestamp=1), *twice]
-    produce(topics.bootstrap, topics.names.transactions, [*records, seconds, b"{"], partition=0)
-    until(lambda: total(installation, "rows") == count + 3, "all payments are counted")
-    assert detectors.stop() == 0
-
-    first = hours_of(installation)
-    assert sum(each.quarantined_records for each in first) == 2
-    assert total(installation, "conflicting_duplicates") == total(installation, "duplicates") == 1
-    shown = data_health(first, ("ingestionTimestamp", "paymentType"), now_ms())
-    assert [(each.name, each.nulls) for each in shown.fields] == [("ingestionTimestamp", count + 2), ("paymentType", 0)]
-    assert (
-        "looks like seconds: set `unit: s`" in {each.reason: each.detail for each in shown.reasons}["past_event_time"]
-    )
-    assert sum(each.texts["paymentType"].get("WIR", 0) for each in first if each.texts.get("paymentType")) == 1
-
-    detectors.begin(installation)
-    detectors.wait_ready()
-    produce(topics.bootstrap, topics.names.transactions, [payment(5)], partition=0)
-    until(lambda: total(installation, "rows") == count + 4, "the start continues the hours")
-    assert detectors.stop() == 0
-    assert all(each.hour % HOUR_MS == 0 for each in hours_of(installation))
+    rows = 0
+    for starts, count in enumerate((10, LARGE_BATCH_TRANSACTIONS), 1):
+        detectors.begin(installation)
+        detectors.wait_ready()
+        produce(topics.bootstrap, topics.names.transactions, records(10_000 * starts, count), partition=0)
+        rows += count + 3
+        until(lambda expected=rows: total(installation, "rows") == expected, "all payments are counted")
+        assert detectors.stop() == 0
+        check(installation, rows, starts)
     for each in installation.progress():
         assert each.mode is not None
         assert each.mode.large == (each.rows + each.quarantined >= LARGE_BATCH_TRANSACTIONS)
         assert each.time is not None
         assert each.mode.since <= each.time
+
+
+def records(first: int, count: int) -> list[bytes]:
+    """So many payments, one without a gap in its fields, two of one id, and two unreadable records."""
+    twice = [payment(first, eventTime=later_ms + now_ms()) for later_ms in (5_000, 6_000)]
+    wire = payment(first + 1, paymentType="WIR", ingestionTimestamp=1)
+    seconds = payment(first + 2, eventTime=now_ms() // 1_000)
+    return [*map(payment, range(first + 3, first + 3 + count)), wire, *twice, seconds, b"{"]
+
+
+def check(installation: Installation, rows: int, times: int) -> None:
+    """Check the figures after so many rows, which have all `records` so many times."""
+    found = hours_of(installation)
+    assert all(each.hour % HOUR_MS == 0 for each in found)
+    assert sum(each.quarantined_records for each in found) == 2 * times
+    assert total(installation, "conflicting_duplicates") == total(installation, "duplicates") == times
+    shown = data_health(found, ("ingestionTimestamp", "paymentType"), now_ms())
+    nulls = [("ingestionTimestamp", rows - times), ("paymentType", 0)]
+    assert [(each.name, each.nulls) for each in shown.fields] == nulls
+    details = {each.reason: each.detail for each in shown.reasons}
+    assert "looks like seconds: set `unit: s`" in details["past_event_time"]
+    assert sum(each.texts["paymentType"].get("WIR", 0) for each in found if each.texts.get("paymentType")) == times
