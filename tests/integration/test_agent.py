@@ -202,6 +202,7 @@ def reported_ms(ops: Operations) -> int:
     return 0 if agent is None else agent[0]
 
 
+@pytest.mark.long
 def test_an_agent_continues_after_a_fence_and_ends_if_one_with_other_topics_takes_over_again_and_again(
     ops: Operations, topics: OwnTopics, tmp_path: Path
 ) -> None:

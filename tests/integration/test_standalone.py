@@ -29,7 +29,7 @@ from tests.support.recovery.verdict import differences
 from tests.support.recovery.watch import Watch
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(420)]
 
 SPARK = {"spark.executor.memory": "700m", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 ROWS = 300
@@ -111,7 +111,6 @@ def test_the_detector_continues_after_the_loss_and_the_return_of_a_worker(
     assert counts["alerts"] > 0
 
 
-@pytest.mark.long
 def test_key_groups_stay_on_their_hosts_in_large_batches(
     cluster: StandaloneCluster, topics: OwnTopics, project: Project, tmp_path: Path
 ) -> None:
@@ -139,7 +138,6 @@ SPECULATION = {
 }
 
 
-@pytest.mark.long
 def test_speculative_tasks_change_no_output(
     cluster: StandaloneCluster, topics: OwnTopics, project: Project, tmp_path: Path
 ) -> None:
@@ -165,7 +163,6 @@ def test_speculative_tasks_change_no_output(
     site.check_outputs()
 
 
-@pytest.mark.long
 def test_a_worker_without_the_package_is_refused_by_host(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
     (tmp_path / "none" / "fraud_rules").mkdir(parents=True)
     (tmp_path / "none" / "fraud_rules" / "__init__.py").touch()
@@ -174,7 +171,6 @@ def test_a_worker_without_the_package_is_refused_by_host(topics: OwnTopics, proj
     assert "No module named 'fraud_rules.stream'" in said
 
 
-@pytest.mark.long
 def test_a_worker_with_other_code_is_refused_by_host_and_digests(
     topics: OwnTopics, project: Project, tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ from tests.support.processes.running_detector import START_S, Installation, Runn
 from tests.support.records.payments import sample_payment
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(600)]
 
 KEYS = 4_500
 """Enough payments for a large batch."""

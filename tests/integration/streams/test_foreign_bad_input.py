@@ -154,6 +154,7 @@ def check(
     assert (result.confirmed, result.added, result.retracted) == (len(alerts), 0, 0)
 
 
+@pytest.mark.long
 def test_bad_records_of_a_nested_topic(
     broker: Broker, project: Project, detectors: DetectorsInTurn, jobs: JobsInTurn, tmp_path: Path
 ) -> None:
