@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-import pytest
 from sqlalchemy import select
 
 from fraud_control.domain.alert_search import AlertSearch
@@ -143,6 +142,3 @@ def _recreated(topics: OwnTopics) -> bool:
     except Exception:  # noqa: BLE001 -- the broker may still delete them
         return False
     return True
-
-
-pytestmark = pytest.mark.timeout(120)

@@ -23,7 +23,7 @@ from tests.support.ports import free_ports
 from tests.support.receivers.servers import HttpReceiver
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.integration
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
 
