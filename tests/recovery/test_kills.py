@@ -1,7 +1,7 @@
 """Outputs are complete, exact and without duplicates after any kill.
 
-`FRAUD_KILLS` is the number of kills (4 by default, of drawn kinds), in rounds of 20. Each round has its own detector
-and topics. `FRAUD_SEED` selects the kills.
+`FRAUD_KILLS` is the number of kills (3 by default: a driver, a worker and a broker), in rounds of 20. Each round has
+its own detector and topics, and with more kills also a stop by a rule. `FRAUD_SEED` selects the kills.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from tests.support.recovery.watch import Watch
 
 pytestmark = [pytest.mark.recovery, pytest.mark.timeout(3_600)]
 
-KILLS = int(os.environ.get("FRAUD_KILLS", "4"))
 SEED = int(os.environ.get("FRAUD_SEED") or random.randrange(1_000_000))
+FEW_KILLS = 3
+KILLS = int(os.environ.get("FRAUD_KILLS", FEW_KILLS))
 A_ROUND = 20
 ROWS_A_KILL = 150
 RATE = 60.0
@@ -74,7 +75,8 @@ def test_the_outputs_equal_those_of_the_oracle(
         Experiment(installation, own_broker, watch, load) as experiment,
     ):
         experiment.run(plans(seed, min(A_ROUND, KILLS - number * A_ROUND)), ROWS_A_KILL)
-        experiment.stop_by_rule()
+        if KILLS > FEW_KILLS:
+            experiment.stop_by_rule()
         load.finish()
         transactions = topic_ends(own_topics.kafka, names.transactions)
         rules = topic_ends(own_topics.kafka, names.rules)

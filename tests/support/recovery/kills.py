@@ -39,6 +39,8 @@ class Kill(StrEnum):
     BROKER = "broker"
 
 
+_FIRST = ((Kill.DRIVER, Kill.JVM, Kill.ALL), (Kill.WORKER, Kill.WORKERS), (Kill.BROKER,))
+"""The first three kills have one of each."""
 _AGAIN = (Kill.WORKER, Kill.WORKER, Kill.WORKERS, Kill.BROKER)
 """The kinds that ten kills have more often than once."""
 
@@ -64,10 +66,13 @@ class Plan:
 
 
 def plans(seed: int, count: int) -> list[Plan]:
-    """Plan `count` kills in an order drawn from the seed. The first kills have one of each kind."""
+    """Plan `count` kills in an order drawn from the seed. The first three kill a driver, a worker and a broker, and the
+    first six have one of each kind."""
     draw, kinds = random.Random(seed), list[Kill]()
     while len(kinds) < count:
-        kinds += [*draw.sample(list(Kill), len(Kill)), *draw.sample(_AGAIN, len(_AGAIN))]
+        first = [draw.choice(each) for each in draw.sample(_FIRST, len(_FIRST))]
+        others = [each for each in draw.sample(list(Kill), len(Kill)) if each not in first]
+        kinds += [*first, *others, *draw.sample(_AGAIN, len(_AGAIN))]
     moments = [draw.choice(list(Moment)) for _ in range(count)]
     return [
         Plan(kind, moment, draw.uniform(0, _DELAYS_S[moment])) for kind, moment in zip(kinds, moments, strict=False)
