@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from fraud_rules.batch.proof.builder import PaymentLog, build_proof
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.decision import alerts_in_order, decisions
+from fraud_rules.errors import NotProvable
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.recorder import record_run
 from fraud_rules.model.output import AlertRecord
@@ -83,6 +85,19 @@ def added_proofs_of(document: Mapping[str, Any], schema: TransactionSchema) -> I
         yield build_proof(alert, log, MADE_AT_MS, earlier_alerts=alerts, order="event")
 
 
+def retracted_proofs_of(document: Mapping[str, Any], schema: TransactionSchema) -> Iterator[tuple[Proof, bool]]:
+    """The proofs that the alerts of the detector are retracted, and whether a re-evaluation retracts them."""
+    recording = Recording.of_document(document)
+    settings = settings_of_recording(recording, DetectorSettings())
+    log = PaymentLog(recording, schema, settings)
+    alerts = {each.alert_id: each.json for each in corrected_alerts(document, 7, schema, settings)}
+    for alert in written_alerts(recording, schema, settings):
+        with suppress(NotProvable):  # by event time, the payment can be a second delivery
+            proof = build_proof(alert, log, MADE_AT_MS, earlier_alerts=alerts.values(), order="event")
+            statement = msgspec.structs.replace(proof.statement, is_retracted=True)
+            yield msgspec.structs.replace(proof, statement=statement), alert_id_of(proof) not in alerts
+
+
 def write_run(topics: OwnTopics, payments: int, detector: str = "detector") -> list[str]:
     """Write the records that a detector would have written for the rule log and payments, two in a batch. Return the
     ids of the alerts."""
@@ -98,13 +113,13 @@ def write_run(topics: OwnTopics, payments: int, detector: str = "detector") -> l
     settings = DetectorSettings(topics=names, detector=detector)
     recording = record_run(topics.kafka, settings, load_schema("default"))
     found = []
-    for batch in alerts_by_batch(recording, load_schema("default"), settings):
-        for alert in batch:
+    for evaluated in alerts_by_batch(recording, load_schema("default"), settings):
+        for alert in evaluated:
             found.append(alert.alert_id)
             produce(topics.bootstrap, names.alerts, [alert.json], key=alert.alert_id.encode())
             if alert.restriction is not None:
                 produce(topics.bootstrap, names.restrictions, [alert.restriction], key=alert.alert_id.encode())
-        for key, text, _ in decisions(batch, settings.decisions.thresholds, now_ms()):
+        for key, text, _ in decisions(evaluated, settings.decisions.thresholds, now_ms()):
             produce(topics.bootstrap, names.decisions, [text], key=key)
     return found
 

@@ -116,7 +116,8 @@ class Statement(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     `incarnation` is the record that added the rule. `settings` bound the payments that are readable. `missing` names
     what the proof's maker could not read. `is_warm`: a warm-up has added payments from before the grouping to its
     history. `order`: an alert that a re-evaluation added has the order of event times. `restrictions` has the
-    restriction of the alert, and the record that lifted it.
+    restriction of the alert, and the record that lifted it. `is_retracted`: the proof shows that the alert does not
+    follow in the order of event times.
     """
 
     format: int
@@ -138,6 +139,7 @@ class Statement(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     is_warm: bool = False
     order: EvaluationOrder = "arrival"
     restrictions: list[msgspec.Raw] = []
+    is_retracted: bool = False
 
 
 class ProvedAuditRow(msgspec.Struct, frozen=True, rename="camel"):

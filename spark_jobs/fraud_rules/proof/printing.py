@@ -12,7 +12,7 @@ from fraud_rules.proof.audit import audit_lines
 from fraud_rules.proof.decision import DecisionProof, DecisionVerdict, alert_id_of
 from fraud_rules.proof.document import Proof
 from fraud_rules.proof.plain.judging import ARRIVAL, judge, text_of
-from fraud_rules.proof.reading import PaymentScene
+from fraud_rules.proof.reading import PaymentScene, cooling_alerts
 from fraud_rules.proof.verification import ProofVerdict
 
 __all__ = ["decision_lines", "verdict_lines"]
@@ -23,16 +23,18 @@ def verdict_lines(proof: Proof, verdict: ProofVerdict, most_rows: int) -> Iterat
     scene, alert = verdict.scene, verdict.scene.alert
     yield f"alert {alert['alertId']} of rule {scene.rule['ruleId']}, version {scene.version}"
     yield f"payment {alert['triggeringEvent'][ID_FIELD]} of {utc_text(alert['eventTime'])}, {place_text(proof)}"
-    if proof.statement.order == "event":
+    if proof.statement.is_retracted:
+        yield "a re-evaluation retracted the alert: the order of payments is that of their event times"
+    elif proof.statement.order == "event":
         yield "a re-evaluation added the alert: the order of payments is that of their event times"
     yield f"key {', '.join(f'{name} {_cell(value)}' for name, value in alert['key'].items()) or 'of all payments'}"
     for text in rule_lines(scene):
         yield f"  {text}"
     for text in audit_lines(proof):
         yield f"  {text}"
-    for each in scene.restrictions:
-        lifted = f", lifted {utc_text(each['lifted'])}: {each.get('liftedBy')}" if "lifted" in each else ""
-        yield f"restriction of the key since {utc_text(each['since'])}{lifted}"
+    for record in scene.restrictions:
+        lifted = f", lifted {utc_text(record['lifted'])}: {record.get('liftedBy')}" if "lifted" in record else ""
+        yield f"restriction of the key since {utc_text(record['since'])}{lifted}"
     yield ""
     yield from arithmetic_lines(scene, most_rows)
     yield ""
@@ -87,6 +89,8 @@ def arithmetic_lines(scene: PaymentScene, most_rows: int) -> Iterator[str]:
     for position, each in enumerate(alert.get("conditions", ())):
         yield f"condition {position}: value {each.get('value')}, {'holds' if each['holds'] else 'does not hold'}"
     yield f"the rule does not hold: {fault}" if fault else "the rule holds"
+    for each in cooling_alerts(scene):
+        yield f"alert {each['alertId']} of {utc_text(each['eventTime'])} began a cool-down that covers the payment"
 
 
 def place_text(proof: Proof) -> str:

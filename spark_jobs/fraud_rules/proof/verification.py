@@ -78,7 +78,11 @@ def check_proof(proof: Proof) -> ProofVerdict:
     checked = ["payments", "rules", "audit"] if proof.audit else ["payments", "rules"]
     differences += [*_record_faults(proof, scene), *audit_faults(proof, scene.rule)]
     stated = [*scene.stated, *_STATED, *(_CORRECTED if proof.statement.order == "event" else ())]
-    if scene.is_recomputable:
+    if scene.is_recomputable and proof.statement.is_retracted:
+        if not judge(scene.rule, scene.plain)[0] and not cooling_alerts(scene):
+            differences.append("retraction: the rule holds in the order of event times, and no cool-down covers it")
+        checked.append("retraction")
+    elif scene.is_recomputable:
         computed, unknown = _recomputed(scene)
         stated += unknown
         differences += list(compared(computed, scene.alert, stated))

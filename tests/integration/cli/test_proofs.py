@@ -93,6 +93,14 @@ def test_live_and_added_alerts_are_proved_from_the_archive(topics: OwnTopics, tm
     assert made.exit_code == 0, made.err
     checked = fraud("verify", str(file))
     assert (checked.exit_code, "a re-evaluation added the alert" in checked.out) == (0, True), checked.err + checked.out
+    words = ("prove", alerts[-1], "--retraction", "--output", str(file), "--archive", str(archive))
+    added_last = fraud(*words, env=topics.environment)
+    assert (added_last.exit_code, "retracts nothing" in added_last.err) == (75, True)
+    wrong = b'{"kind":"RETRACTED","alertId":"%b","eventTime":%d,"correctedAt":%d}' % (alerts[-1].encode(), 1, 2**45)
+    produce(topics.bootstrap, names.alert_corrections, [wrong], key=alerts[-1].encode())
+    assert fraud(*words, env=topics.environment).exit_code == 0
+    checked = fraud("verify", str(file))
+    assert (checked.exit_code, "retraction: the rule holds" in checked.err) == (74, True), checked.err + checked.out
     bounded = fraud("prove", alerts[-1], "--archive", str(archive), "--max-records", "3", env=topics.environment)
     assert (bounded.exit_code, "at most 3 may be: use --max-records" in bounded.err) == (75, True)
 

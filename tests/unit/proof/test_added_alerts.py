@@ -14,7 +14,7 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.proof.document import Proof
 from fraud_rules.proof.printing import verdict_lines
 from fraud_rules.proof.verification import check_proof
-from tests.support.proofs import added_proofs_of, proofs_of
+from tests.support.proofs import added_proofs_of, proofs_of, retracted_proofs_of
 from tests.support.streams.features import ENTITIES, with_features
 from tests.support.streams.generated import changing_documents, documents
 from tests.support.streams.runs import STREAMS, described, drawn, stream_seeds
@@ -44,6 +44,14 @@ def test_alerts_under_changing_rules_are_proved(stream_seed: int) -> None:
 @stream_seeds(STREAMS // 5)
 def test_alerts_of_re_evaluations_of_the_third_edition_are_proved(stream_seed: int) -> None:
     check_drawn(stream_seed, with_features(documents(), THIRD_EDITION), replace(NULLABLE, entities=ENTITIES))
+
+
+@stream_seeds(STREAMS // 10)
+def test_a_retraction_is_proved_if_and_only_if_a_re_evaluation_retracts(stream_seed: int) -> None:
+    document = drawn(stream_seed, documents())
+    for proof, is_retracted in retracted_proofs_of(document, NULLABLE):
+        differences = differences_of(proof)
+        assert (differences == []) is is_retracted, described([*differences, proof.alert.decode()], document)
 
 
 def a_late_document() -> dict[str, Any]:
@@ -93,3 +101,14 @@ def test_the_order_is_a_part_of_the_proof() -> None:
     arrived = msgspec.structs.replace(proof.statement, order="arrival")
     assert differences_of(msgspec.structs.replace(proof, statement=arrived))
     assert differences_of(msgspec.structs.replace(proof, payments=proof.payments[:-1]))
+
+
+def test_the_alert_of_a_late_payment_is_retracted_because_of_an_earlier_one() -> None:
+    document = a_late_document()
+    rule, *payments = document["steps"]
+    cooling = {**document, "steps": [{**rule, "rule": {**rule["rule"], "cooldownSeconds": 600}}, *payments]}
+    [(proof, is_retracted)] = retracted_proofs_of(cooling, NULLABLE)
+    verdict = check_proof(proof)
+    assert (is_retracted, verdict.differences, "retraction" in verdict.checked) == (True, [], True)
+    said = "\n".join(verdict_lines(proof, verdict, 1))
+    assert "a re-evaluation retracted the alert" in said and "began a cool-down that covers the payment" in said

@@ -43,11 +43,11 @@ class ProofReader:
         if key is not None:
             signer_of(key)
 
-    def prove(self, alert: FeedAlert) -> bytes:
-        """Make the file of the proof of an alert. Raises Unavailable, and NotFound if topics and archive lack what it
-        needs."""
+    def prove(self, alert: FeedAlert, *, retraction: bool) -> bytes:
+        """Make the file of the proof of an alert, or of its `retraction`. Raises Unavailable, and NotFound if
+        topics and archive lack what it needs."""
         order: EvaluationOrder = "arrival" if alert.added_ms is None else "event"
-        question = alert.json, self._audit_rows(alert.facts.rule_id), order, self._key
+        question = alert.json, self._audit_rows(alert.facts.rule_id), order, retraction, self._key
         return self._pool.ask(_prove, self._source, question, _TOO_SLOW)
 
     def prove_decision(self, decision: FeedDecision) -> bytes:
@@ -85,10 +85,11 @@ def proved_row(entry: AuditEntry) -> ProvedAuditRow:
 
 
 def _prove(
-    source: ProofSource, question: tuple[bytes, Sequence[ProvedAuditRow], EvaluationOrder, Path | None]
+    source: ProofSource, question: tuple[bytes, Sequence[ProvedAuditRow], EvaluationOrder, bool, Path | None]
 ) -> bytes:
-    alert, audit, order, key = question
-    return write_file(prove_record(alert, source, now_ms(), audit, order), None if key is None else signer_of(key))
+    alert, audit, order, retraction, key = question
+    proof = prove_record(alert, source, now_ms(), audit, order, retraction=retraction)
+    return write_file(proof, None if key is None else signer_of(key))
 
 
 def _prove_decision(source: ProofSource, question: tuple[int, AuditRows, Path | None]) -> bytes:

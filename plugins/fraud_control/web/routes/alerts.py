@@ -167,13 +167,15 @@ def get_evidence(plane: CurrentPlane, alert_id: AlertId, position: Position = No
     responses=ZIP_ANSWER,
     openapi_extra=least("analyst", LaneName.EVIDENCE),
 )
-def download_proof(plane: CurrentPlane, alert_id: AlertId, position: Position = None) -> Response:
-    """Download the proof of an alert, with the rows of the audit log about its rule. Its records have whole ids.
-    `fraud verify` checks it, see docs/proof.md. `position` locates an alert that is neither in memory nor in the alert
-    index.
+def download_proof(
+    plane: CurrentPlane, alert_id: AlertId, position: Position = None, *, retraction: bool = False
+) -> Response:
+    """Download the proof of an alert, or of its `retraction`, with the rows of the audit log about its rule.
+    Its records have whole ids. `fraud verify` checks it, see docs/proof.md. `position` locates an alert that is neither
+    in memory nor in the alert index.
     """
     alert = _alert(plane, alert_id, position)
-    return zip_answer(plane.proofs.prove(alert), f"{alert_id.lower()}.proof.zip")
+    return zip_answer(plane.proofs.prove(alert, retraction=retraction), f"{alert_id.lower()}.proof.zip")
 
 
 @routes.put("/alerts/{alert_id}/mark", response_model=read_models.Mark, openapi_extra=least("analyst"))

@@ -34,20 +34,21 @@ from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.replay.recording import RecordedBatch, RecordedRule, RecordedTransaction, RecordedWarmUp, Recording
 
 __all__ = [
-    "added_alert", "archived_added_alert", "archived_alert", "archived_alerts", "archived_decision", "archived_part",
-    "with_archive",
+    "added_alert", "archived_added_alert", "archived_alert", "archived_alerts", "archived_corrections",
+    "archived_decision", "archived_part", "retracted_ms", "with_archive",
 ]  # fmt: skip
 
 _REJECTED: Final = Reason("state", "refused by the detector")
 _ALERTS: Final = (Table.ALERTS, Table.SHADOW_ALERTS)
 
 
-class _AddedAlert(msgspec.Struct):
+class _Correction(msgspec.Struct, rename="camel"):
     kind: str
+    corrected_at: int = 0
     alert: msgspec.Raw = msgspec.Raw(b"")
 
 
-_decode_correction = msgspec.json.Decoder(_AddedAlert).decode
+_decode_correction = msgspec.json.Decoder(_Correction).decode
 
 
 def with_archive(
@@ -117,7 +118,7 @@ def archived_decision(store: ArchiveStore, transaction_id: str) -> bytes | None:
 
 def archived_added_alert(store: ArchiveStore, alert_id: str) -> bytes | None:
     """The alert that a re-evaluation added last. None if the archive has no such correction."""
-    found = map(added_alert, _records_of(store, [Table.CORRECTIONS], alert_id))
+    found = map(added_alert, archived_corrections(store, alert_id))
     return next((each for each in found if each is not None), None)
 
 
@@ -128,6 +129,20 @@ def added_alert(value: bytes) -> bytes | None:
     except UNDECODABLE:
         return None
     return bytes(correction.alert) or None if correction.kind == "ADDED" else None
+
+
+def archived_corrections(store: ArchiveStore, alert_id: str) -> Iterator[bytes]:
+    """The corrections of an alert, the newest first."""
+    return _records_of(store, [Table.CORRECTIONS], alert_id)
+
+
+def retracted_ms(value: bytes) -> int | None:
+    """When a correction retracted its alert. None for other corrections, and for a record that is none."""
+    try:
+        correction = _decode_correction(value)
+    except UNDECODABLE:
+        return None
+    return correction.corrected_at if correction.kind == "RETRACTED" else None
 
 
 def _records_of(store: ArchiveStore, tables: Sequence[Table], name: str) -> Iterator[bytes]:

@@ -18,8 +18,10 @@ from fraud_rules.batch.proof.archive import (
     added_alert,
     archived_added_alert,
     archived_alert,
+    archived_corrections,
     archived_decision,
     archived_part,
+    retracted_ms,
     with_archive,
 )
 from fraud_rules.batch.proof.budget import ReadBudget
@@ -60,19 +62,21 @@ _SEARCHED: Final = 20
 """The search for a payment reads so many times the records of an answer, because it keeps none of them."""
 
 
-def prove_from_topics(alert_id: str, source: ProofSource, made_at_ms: int) -> Proof:
-    """Prove a published alert. Raises NotProvable if topics and archive lack it, BrokerUnavailable, and the errors of
-    the archive."""
+def prove_from_topics(alert_id: str, source: ProofSource, made_at_ms: int, *, retraction: bool = False) -> Proof:
+    """Prove a published alert, or its `retraction`.
+
+    Raises NotProvable if topics and archive lack it, BrokerUnavailable, and the errors of the archive.
+    """
     budget, store, topics = ReadBudget(source.most_records), ArchiveStore(source.archive), source.settings.topics
     record = next(records_of(alert_id, (topics.alerts, topics.shadow_alerts), source, budget), None)
     record = archived_alert(store, alert_id) if record is None else record
     if record is not None:
-        return prove_record(record, source, made_at_ms)
+        return prove_record(record, source, made_at_ms, retraction=retraction)
     corrections = map(added_alert, records_of(alert_id, (topics.alert_corrections,), source, budget))
     record = next((each for each in corrections if each is not None), None)
     record = archived_added_alert(store, alert_id) if record is None else record
     if record is not None:
-        return prove_record(record, source, made_at_ms, order="event")
+        return prove_record(record, source, made_at_ms, order="event", retraction=retraction)
     names = f"{topics.alerts}, in {topics.shadow_alerts}, in {topics.alert_corrections}"
     raise NotProvable(f"no alert {alert_id} is in {names} or in the archive")
 
@@ -83,22 +87,28 @@ def prove_record(
     made_at_ms: int,
     audit: Sequence[ProvedAuditRow] = (),
     order: EvaluationOrder = "arrival",
+    *,
+    retraction: bool = False,
 ) -> Proof:
     """Prove an alert as it was written. `audit` has the rows of the audit log about its rule, ascending. `order` is
-    that of its payments: "event" for an alert that a re-evaluation added.
+    that of its payments: "event" for an alert that a re-evaluation added. With `retraction`, prove that a re-evaluation
+    was right to retract it.
 
     Raises NotProvable, BrokerUnavailable, and the errors of the archive.
     """
     alert, budget = read_alert(record), ReadBudget(source.most_records)
-    if order == "arrival":
+    if order == "arrival" and not retraction:
         [proof] = _prove_written([record], source, made_at_ms, {alert["ruleId"]: audit}, budget)
         return proof
     first_ms = _first_ms(alert, source.schema)
-    log, part = _re_evaluated_payments(source, alert, first_ms, budget)
+    seen_ms = _retracted_ms(alert["alertId"], source, budget) if retraction else alert["detectionTime"]
+    log, part = _re_evaluated_payments(source, alert, first_ms, seen_ms, budget)
     earlier = list(corrected_alerts(alert, source, first_ms, budget))
     proof = build_proof(
-        record, log, made_at_ms, earlier_alerts=earlier, missing=part.missing, from_ms=part.from_ms, order=order
+        record, log, made_at_ms, earlier_alerts=earlier, missing=part.missing, from_ms=part.from_ms, order="event"
     )
+    statement = msgspec.structs.replace(proof.statement, is_retracted=retraction)
+    proof = msgspec.structs.replace(proof, statement=statement)
     return _completed(proof, alert, audit, source, budget)
 
 
@@ -165,15 +175,26 @@ def _payments(source: ProofSource, from_ms: int, last_ms: int, budget: ReadBudge
 
 
 def _re_evaluated_payments(
-    source: ProofSource, alert: Mapping[str, Any], first_ms: int, budget: ReadBudget
+    source: ProofSource, alert: Mapping[str, Any], first_ms: int, seen_ms: int, budget: ReadBudget
 ) -> tuple[PaymentLog, RunPart]:
-    """The payments that a re-evaluation read up to an alert's, by event time, from the archive as the re-evaluation."""
+    """The payments up to an alert's, by event time, that a re-evaluation at `seen_ms` read from the archive."""
     settings, schema = source.settings, source.schema
     rules = recorded_rules(source.kafka, settings.topics.rules)
     events_ms = first_ms, alert["eventTime"]
     store = ArchiveStore(source.archive)
-    part = archived_part(store, settings, schema, rules, events_ms, alert["detectionTime"], budget)
+    part = archived_part(store, settings, schema, rules, events_ms, seen_ms, budget)
     return PaymentLog(part.recording, schema, settings, part.archived), part
+
+
+def _retracted_ms(alert_id: str, source: ProofSource, budget: ReadBudget) -> int:
+    """When the newest correction of an alert retracted it. Raises NotProvable if it did not."""
+    topic = source.settings.topics.alert_corrections
+    newest = next(records_of(alert_id, (topic,), source, budget), None)
+    newest = next(archived_corrections(ArchiveStore(source.archive), alert_id), None) if newest is None else newest
+    found = None if newest is None else retracted_ms(newest)
+    if found is None:
+        raise NotProvable(f"the newest correction of alert {alert_id} in {topic} and in the archive retracts nothing")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,16 +81,16 @@ class ProofSource:
 
 
 def records_of(name: str, topics: Sequence[str], source: ProofSource, budget: ReadBudget) -> Iterator[bytes]:
-    """The records with an id as their key, those near the ends first."""
+    """The records with an id as their key, the newest first."""
     key = name.encode()
     for topic in topics:
-        for record in _newest_first(source.kafka, topic, budget):
-            if record.key == key and record.value is not None:
+        for record in _newest_first(source.kafka, topic, key, budget):
+            if record.value is not None:
                 yield record.value
 
 
-def _newest_first(kafka: KafkaConnection, topic: str, budget: ReadBudget) -> Iterator[Record]:
-    """The records of all partitions of a topic, those near the ends first."""
+def _newest_first(kafka: KafkaConnection, topic: str, key: bytes, budget: ReadBudget) -> Iterator[Record]:
+    """The records of all partitions of a topic with a key, the newest of each partition first."""
     with TopicReader(kafka, topic) as reader:
         for partition in reader.partitions():
             first, end = reader.ends(partition)
@@ -98,7 +98,7 @@ def _newest_first(kafka: KafkaConnection, topic: str, budget: ReadBudget) -> Ite
             while end > first:
                 start = max(first, end - span)
                 budget.take(end - start)
-                yield from reader.read(start, end, partition)
+                yield from reversed([each for each in reader.read(start, end, partition) if each.key == key])
                 end, span = start, min(4 * span, _MOST_SPAN)
 
 

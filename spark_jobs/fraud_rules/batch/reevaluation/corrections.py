@@ -168,7 +168,7 @@ def _lifted(view: AlertView, now_ms: int) -> bytes:
 
 
 def _tail(
-    kafka: KafkaConnection, topic: str, archived: Ends, counts: Callable[[int], None]
+    kafka: KafkaConnection, topic: str, archived: Ends, counts: Callable[[int], None] = _ANY
 ) -> Sequence[tuple[bytes, bytes]]:
     with TopicReader(kafka, topic) as reader:
         starts, found = archived.get(topic, {}), list[Record]()

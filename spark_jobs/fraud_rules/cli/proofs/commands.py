@@ -48,6 +48,9 @@ def prove(
     decision: Annotated[
         bool, typer.Option("--decision", help="Prove the newest decision about the payment ID.")
     ] = False,
+    retraction: Annotated[
+        bool, typer.Option("--retraction", help="Prove that a re-evaluation was right to retract the alert.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write.", show_default="ID.proof.zip")
     ] = None,
@@ -79,11 +82,11 @@ def prove(
     sign = None if key is None else signer_of(key)
     client = control_plane(url, direct=direct)
     if client is None:
-        content = _direct_proof(name, _source(kafka, archive, max_records), decision=decision)
+        content = _direct_proof(name, _source(kafka, archive, max_records), decision=decision, retraction=retraction)
     elif decision:
         content = client.text("/decisions/proof", transaction=name)
     else:
-        content = client.text(f"/alerts/{quote(name, safe='')}/proof")
+        content = client.text(f"/alerts/{quote(name, safe='')}/proof", retraction=retraction or None)
     whole = read_decision_file(content)
     proofs = [read_file(content)] if whole is None else whole.alerts
     if sign is not None:
@@ -99,7 +102,7 @@ def prove(
         sys.stderr.write(f"missing: {each}\n")
 
 
-def _direct_proof(name: str, source: ProofSource, *, decision: bool) -> bytes:
+def _direct_proof(name: str, source: ProofSource, *, decision: bool, retraction: bool) -> bytes:
     from fraud_rules.batch.proof.topics import find_decision, prove_decision, prove_from_topics
     from fraud_rules.proof.decision import write_decision_file
     from fraud_rules.proof.document import write_file
@@ -107,7 +110,7 @@ def _direct_proof(name: str, source: ProofSource, *, decision: bool) -> bytes:
 
     if decision:
         return write_decision_file(prove_decision(find_decision(name, source), source, now_ms()))
-    return write_file(prove_from_topics(name, source, now_ms()))
+    return write_file(prove_from_topics(name, source, now_ms(), retraction=retraction))
 
 
 def _source(kafka: KafkaConnection, archive: str | None, most_records: int) -> ProofSource:

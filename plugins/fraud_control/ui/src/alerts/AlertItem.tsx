@@ -217,7 +217,7 @@ function Actions({ alert, onMark, onSnoozed }: DetailsProps) {
         </>
       )}
       {can("snooze") && <SnoozeButton ruleId={alert.ruleId} alertKey={alert.key} onSnoozed={onSnoozed} />}
-      <ProofLink alertId={alert.alertId} position={alert.position} />
+      <ProofLink alert={alert} />
       {alert.mark && (
         <span style={{ color: "var(--mantine-color-dimmed)", fontSize: "0.75rem" }}>
           Marked by {alert.mark.who}, <Timestamp ms={alert.mark.at} />

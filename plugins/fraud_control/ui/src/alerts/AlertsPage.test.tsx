@@ -294,9 +294,18 @@ function Address() {
   return <output>{useLocation().search}</output>;
 }
 
-test("an open alert has a link to its proof, also if a re-evaluation added it", async () => {
+test("an open alert has a link to its proof, and a corrected one to that of the correction", async () => {
   const added = { kind: "ADDED" as const, at: 1 };
-  answers({ first: { items: [alert("a"), { ...alert("b"), correction: added }], ...END } });
+  const retracted = { kind: "RETRACTED" as const, at: 1 };
+  answers({
+    first: {
+      items: [
+        { ...alert("a"), correction: retracted },
+        { ...alert("b"), correction: added },
+      ],
+      ...END,
+    },
+  });
   renderPage(<AlertsPage />);
   const list = within(await screen.findByRole("list", { name: "Alerts" }));
   const hrefOf = (id: string) => `${API}/alerts/${id}/proof?position=${encodeURIComponent(alert(id).position)}`;
@@ -305,4 +314,6 @@ test("an open alert has a link to its proof, also if a re-evaluation added it", 
   expect(proof()).toHaveAttribute("href", hrefOf("b"));
   await userEvent.click(list.getByRole("button", { expanded: false }));
   expect(proof()).toHaveAttribute("href", hrefOf("a"));
+  const retraction = list.getByRole("link", { name: "Download proof of retraction" });
+  expect(retraction).toHaveAttribute("href", `${hrefOf("a")}&retraction=true`);
 });

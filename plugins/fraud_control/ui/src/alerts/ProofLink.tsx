@@ -5,15 +5,22 @@ import { API, queryString } from "../api/http";
 import type { Alert } from "./types";
 
 /** Downloads the proof of an alert, a file that `fraud verify` checks. Its records have whole ids. */
-export function ProofLink({ alertId, position }: Pick<Alert, "alertId" | "position">) {
+export function ProofLink({ alert: { alertId, position, correction } }: { alert: Alert }) {
   const can = useCan();
   if (!can("readIds")) return null;
-  const href = `${API}/alerts/${alertId}/proof${queryString({ position })}`;
-  return (
-    <Button component="a" variant="default" href={href} download leftSection={<IconDownload size={14} aria-hidden />}>
-      Download proof
+  const asked = correction?.kind === "RETRACTED" ? [null, "true"] : [null];
+  return asked.map((retraction) => (
+    <Button
+      key={retraction}
+      component="a"
+      variant="default"
+      href={`${API}/alerts/${alertId}/proof${queryString({ position, retraction })}`}
+      download
+      leftSection={<IconDownload size={14} aria-hidden />}
+    >
+      {retraction === null ? "Download proof" : "Download proof of retraction"}
     </Button>
-  );
+  ));
 }
 
 /** The same as an icon, for an alert of the index. `of` names the alert for a screen reader. */
