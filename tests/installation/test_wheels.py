@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.proof.document import write_file
 from tests.support.proofs import proofs_of
@@ -58,7 +61,7 @@ class Installed:
     environment: Path
     home: Path
 
-    def run(self, *command: str) -> str:
+    def run(self, *command: str, **further: str) -> str:
         variables = {
             "HOME": str(self.home),
             "PATH": f"{self.environment / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin",
@@ -68,6 +71,7 @@ class Installed:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.home / "dags"),
             "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",
+            **further,
         }
         done = subprocess.run(command, cwd=self.home, env=variables, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{command}: {done.stdout[-2_000:]}{done.stderr[-4_000:]}"
@@ -118,6 +122,17 @@ def test_a_plain_airflow_loads_the_provider_the_plugin_and_the_dags(installed: I
     assert {line.split()[0] for line in listed.splitlines() if "risk" in line} == {
         "fraud_detector", "fraud_seed_rules", "risk_topics",
     }  # fmt: skip
+
+
+def test_a_task_of_a_dag_creates_the_topics_of_the_installation(installed: Installed, broker: Broker) -> None:
+    """Airflow runs one task of the DAG file: `airflow dags test` of 3.3.2 fails at the end of a DAG with a deadline."""
+    installed.run("fraud", "create", "topics")
+    kafka, name = {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.bootstrap}}, f"alerts-{uuid4().hex}"
+    variables = {"FRAUD_HOME": str(installed.home / "topics"), "FRAUD_TOPICS_ALERTS": name}
+    variables["AIRFLOW_CONN_PAYMENTS_KAFKA"] = json.dumps(kafka)
+    installed.run("airflow", "tasks", "test", "risk_topics", "apply", **variables)
+    with TopicReader(broker.kafka, name) as reader:
+        assert reader.ends()[1] == 0
 
 
 def test_the_command_works_outside_the_checkout(installed: Installed) -> None:

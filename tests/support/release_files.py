@@ -42,8 +42,8 @@ _PAYMENTS = 24
 
 
 def _recording() -> dict[str, Any]:
-    """Rules with every part of a state: rows, marks of cool-downs and resets, a long window. Three batches have a third
-    of the payments each."""
+    """Rules with every part of a state: rows, marks of cool-downs and resets, sums by step. Two thirds of the payments
+    come in batches of one, so that later batches add earlier rows to the sums."""
     common = {"ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "limitOperatorType": ">", "windowMinutes": 4}
     amount = {"aggregateFieldName": "paymentAmount"}
     rules = [
@@ -62,7 +62,7 @@ def _recording() -> dict[str, Any]:
             "beneficiaryId": 7,
         }
         steps.append({"at": at_ms, "tx": {**tx, "paymentType": "CSH", "paymentAmount": f"{number % 5}.50"}})
-    ends = (_PAYMENTS // 3, _PAYMENTS * 2 // 3)
+    ends = range(1, _PAYMENTS * 2 // 3 + 1)
     batches = [{"offsets": {"transactions": {"0": end}}, "pin": len(rules)} for end in ends]
     settings = {"detailMinutes": 0, "maxOutOfOrdernessMs": 1_000}
     return {"keyGroups": 1, "steps": steps, "batches": batches, "settings": settings}
@@ -89,7 +89,7 @@ def write(folder: Path) -> None:
     """Write the files of this release."""
     folder.mkdir(parents=True)
     document = _recording()
-    _write_json(folder / "recording.json", document)
+    (folder / "recording.json").write_text(json.dumps(document) + "\n", encoding="utf-8")
     (folder / "state.bin").write_bytes(evaluated(document)[1])
     proof = next(each for each in proofs_of(document, load_schema("default")) if each.statement.rule_id == 1)
     (folder / "proof.zip").write_bytes(write_file(proof))
@@ -130,10 +130,6 @@ def _store() -> str:
         database.close()
         with closing(sqlite3.connect(f"{name}/control.db")) as connection:
             return "\n".join(connection.iterdump()) + "\n"
-
-
-def _write_json(path: Path, document: object) -> None:
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
