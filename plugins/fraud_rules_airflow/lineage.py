@@ -6,7 +6,7 @@ Airflow's OpenLineage provider asks an operator for it after the task. Without t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fraud_rules.configuration.settings import TopicNames
 
@@ -24,7 +24,7 @@ _WARM_UP: Final = "warm_up"
 _RESULTS: Final = "reevaluation"
 
 
-def job_lineage(script: str, topics: TopicNames, bootstrap: str, archive: ArchivePath) -> OperatorLineage:
+def job_lineage(script: str, topics: TopicNames, bootstrap: str, archive: ArchivePath) -> OperatorLineage[Dataset, Any]:
     """The inputs and outputs of a job, by the name of its entry script. Raises KeyError for an unknown script."""
     from airflow.providers.openlineage.extractors import OperatorLineage
 

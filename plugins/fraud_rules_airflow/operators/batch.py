@@ -90,7 +90,7 @@ class SparkJobOperator(SparkSubmitOperator):
             publish_runbook(context, name)
             raise mapped from error
 
-    def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage:
+    def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage[Any, Any]:
         """What the job has read and written. Airflow's OpenLineage provider asks for it, if it is installed."""
         from fraud_rules.configuration.settings import DetectorSettings
         from fraud_rules_airflow.lineage import job_lineage

@@ -53,7 +53,8 @@ def test_every_page_shows_since_when_payments_wait(server: Server) -> None:
     shown(waiting=0, severity="NONE")
     progress = server.ask("GET", "/progress", "viewer").json()
     assert progress["gapMs"] == 25_000
-    figures = until(lambda: (seen := server_figures(server.plane)).readers and seen, "the readers were observed")
+    until(lambda: server_figures(server.plane).readers, "the readers were observed")
+    figures = server_figures(server.plane)
     assert figures.outbox == OutboxState(0, None)
     assert {"mirror", "feed"} <= {each.name for each in figures.readers}
 
