@@ -8,11 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from pydantic import Field
+
+from fraud_control.domain.read_models import EpochMs, ReadModel
 from fraud_control.feed.decisions import FeedDecision
 from fraud_control.feed.events import FeedAlert
 from fraud_rules.runtime.safe_text import scalar_text
 
-__all__ = ["HOURS", "HOUR_MS", "DayFigures", "DaySummary", "HourSummary", "KeyCounts"]
+__all__ = ["HOURS", "HOUR_MS", "DayFigures", "DaySummary", "HourSummary", "KeyAlerts", "KeyCounts"]
 
 HOURS: Final = 24
 HOUR_MS: Final = 3_600_000
@@ -21,21 +24,26 @@ _MOST_FIELDS: Final = 8
 _LISTED: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class HourSummary:
+class HourSummary(ReadModel):
     """The alerts of an hour: live alerts by severity (lower case, empty for none), and shadow alerts."""
 
-    at_ms: int
-    live: Mapping[str, int]
+    at_ms: EpochMs = Field(serialization_alias="time", description="The start of the hour.")
+    live: dict[str, int]
     shadow: int
 
 
-@dataclass(frozen=True, slots=True)
-class KeyCounts:
+class KeyAlerts(ReadModel):
+    """The live alerts about one value of a grouping field."""
+
+    value: str
+    alerts: int
+
+
+class KeyCounts(ReadModel):
     """The values of a grouping field with the most live alerts."""
 
-    name: str
-    values: Sequence[tuple[str, int]]
+    field: str
+    values: list[KeyAlerts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +131,8 @@ class DayFigures:
 
 def _summary_of(number: int, hour: _Hour | None) -> HourSummary:
     if hour is None:
-        return HourSummary(number * HOUR_MS, {}, 0)
-    return HourSummary(number * HOUR_MS, dict(hour.live), hour.shadow_rules.total())
+        return HourSummary(at_ms=number * HOUR_MS, live={}, shadow=0)
+    return HourSummary(at_ms=number * HOUR_MS, live=dict(hour.live), shadow=hour.shadow_rules.total())
 
 
 def _rules(hours: Iterable[_Hour]) -> list[tuple[int, int, int]]:
@@ -142,4 +150,9 @@ def _keys(hours: Iterable[_Hour]) -> list[KeyCounts]:
     for hour in hours:
         for name, counts in hour.keys.items():
             by_field[name].update(counts)
-    return [KeyCounts(name, counts.most_common(_LISTED)) for name, counts in sorted(by_field.items())]
+    return [
+        KeyCounts(
+            field=name, values=[KeyAlerts(value=value, alerts=count) for value, count in counts.most_common(_LISTED)]
+        )
+        for name, counts in sorted(by_field.items())
+    ]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from pydantic import Field
 from sqlalchemy import Select, select, union_all
 from sqlalchemy.orm import Session
 
@@ -18,7 +18,7 @@ from fraud_control.domain.canonical import document_of
 from fraud_control.domain.case_models import Case
 from fraud_control.domain.item import RULE
 from fraud_control.domain.lifecycle import StateName
-from fraud_control.domain.read_models import RuleUse
+from fraud_control.domain.read_models import EpochMs, JsonDocument, ReadModel, RuleUse
 from fraud_control.service.cases.queries import cases_of
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import beyond_prefix
@@ -28,7 +28,7 @@ from fraud_control.store.case_models import CaseRow
 from fraud_control.store.models import ItemHead
 from fraud_rules.model.schema import ID_FIELD, FieldType, TransactionSchema
 
-__all__ = ["FoundId", "SearchFindings", "search"]
+__all__ = ["FoundAlert", "FoundId", "SearchFindings", "search"]
 
 _MOST: Final = 5
 _MOST_IDS: Final = 8
@@ -38,35 +38,43 @@ _INTEGER: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 _INT64: Final = 2**63
 
 
-@dataclass(frozen=True, slots=True)
-class FoundId:
-    """A field that can hold the text as an id. The id has a page, with or without alerts."""
+class FoundAlert(ReadModel):
+    """An alert with the text as its id, or as a value of its key or payment."""
+
+    alert_id: str
+    rule_id: int
+    key: JsonDocument
+    append_ms: EpochMs = Field(serialization_alias="time")
+    shadow: bool
+
+
+class FoundId(ReadModel):
+    """A field that can hold the text as an id. Its payments are at `/entity`, also without alerts."""
 
     field: str
     has_alerts: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SearchFindings:
-    """At most five rules, cases and alerts, and at most eight ids, those with alerts first."""
+class SearchFindings(ReadModel):
+    """At most five rules, cases and alerts, and at most eight ids."""
 
-    rules: Sequence[RuleUse]
-    cases: Sequence[Case]
-    alerts: Sequence[AlertRow]
-    ids: Sequence[FoundId]
+    rules: list[RuleUse]
+    cases: list[Case]
+    alerts: list[FoundAlert] = Field(description="Newest first.")
+    ids: list[FoundId] = Field(description="Those with alerts first.")
 
 
 def search(work: UnitOfWork, text: str) -> SearchFindings:
     """Search for a text: an id, the beginning of the id of a case, or a part of the text of a rule."""
     text, schema = text.strip(), work.reader.schema
     if not text:
-        return SearchFindings((), (), (), ())
+        return SearchFindings(rules=[], cases=[], alerts=[], ids=[])
     fields, alerts = _alerts(work.session, schema, text.lower())
     return SearchFindings(
-        _rules(work.session, text.lower()),
-        cases_of(work, _cases(work.session, text)),
-        alerts,
-        _ids(schema, text, fields),
+        rules=_rules(work.session, text.lower()),
+        cases=list(cases_of(work, _cases(work.session, text))),
+        alerts=[FoundAlert.model_validate(each) for each in alerts],
+        ids=_ids(schema, text, fields),
     )
 
 
@@ -122,7 +130,7 @@ def _searched(schema: TransactionSchema) -> Iterator[str]:
 
 
 def _ids(schema: TransactionSchema, text: str, with_alerts: Collection[str]) -> list[FoundId]:
-    found = [FoundId(name, name in with_alerts) for name in _id_fields(schema, text)]
+    found = [FoundId(field=name, has_alerts=name in with_alerts) for name in _id_fields(schema, text)]
     return sorted(found, key=lambda each: not each.has_alerts)[:_MOST_IDS]
 
 

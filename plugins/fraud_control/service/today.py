@@ -2,55 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, get_args
 
+from pydantic import Field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.canonical import document_of
 from fraud_control.domain.item import RULE
 from fraud_control.domain.lifecycle import StateName
-from fraud_control.domain.read_models import RecentChange
-from fraud_control.feed.day_figures import DayFigures, DaySummary
-from fraud_control.service.cases.queries import OpenCases, count_open
+from fraud_control.domain.read_models import EpochMs, ReadModel, RecentChange
+from fraud_control.feed.day_figures import DayFigures, HourSummary, KeyCounts
+from fraud_control.feed.decisions import OutcomeName
+from fraud_control.service.cases.queries import count_open
 from fraud_control.settings import ResolveHours
 from fraud_control.store.alert_models import MarkRow
 from fraud_control.store.database import Database
 from fraud_control.store.models import ItemHead, RevisionRow
 
-__all__ = ["Today", "today_of"]
+__all__ = ["DayRule", "Today", "today_of"]
 
 _CHANGES: Final = 8
 _MOST_MARKS: Final = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Today:
-    """The last 24 hours. `reviewed` counts the live alerts that users have marked. `names` are the names and severities
-    of the listed rules. `complete` is false if the figures lack older alerts of this time.
-    """
+class DayRule(ReadModel):
+    """The live and shadow alerts of a rule."""
 
-    at_ms: int
-    figures: DaySummary
-    reviewed: int
-    names: Mapping[int, tuple[str, str]]
-    changes: Sequence[RecentChange]
-    complete: bool
-    cases: OpenCases
+    rule_id: int
+    name: str
+    severity: str
+    live: int
+    shadow: int
+
+
+class Today(ReadModel):
+    """The figures of the last 24 hours, from `since` on. Rules and keys are those with the most alerts."""
+
+    at_ms: EpochMs = Field(serialization_alias="at")
+    since_ms: EpochMs = Field(serialization_alias="since")
+    complete: bool = Field(description="False while the server reads older alerts, or if it cannot read all of them.")
+    hours: list[HourSummary]
+    alerts: int = Field(description="The live alerts.")
+    shadow_alerts: int
+    unreviewed: int = Field(description="The live alerts without a mark.")
+    open_cases: int = Field(description="The cases that are not closed.")
+    unassigned_cases: int = Field(description="The open cases without an assignee.")
+    overdue_cases: int = Field(description="The open cases that should be closed by now, by their severity.")
+    decisions: dict[OutcomeName, int]
+    rules: list[DayRule]
+    keys: list[KeyCounts]
+    changes: list[RecentChange]
 
 
 def today_of(figures: DayFigures, database: Database, hours: ResolveHours, now_ms: int, *, complete: bool) -> Today:
-    """Combine the figures. Raises Unavailable."""
+    """Combine the figures. `complete` is false if they lack older alerts of this time. Raises Unavailable."""
     summary = figures.summary(now_ms)
     with database.reading() as session:
         marked = _marked_since(session, summary.since_ms)
-        names = _rule_names(session, [rule_id for rule_id, _, _ in summary.rules])
+        rules = _rules(session, summary.rules)
         changes = _recent_changes(session)
         cases = count_open(session, hours, now_ms)
-    reviewed = figures.count_of(marked, now_ms)
-    return Today(now_ms, summary, reviewed, names, changes, complete, cases)
+    live = sum(sum(hour.live.values()) for hour in summary.hours)
+    return Today(
+        at_ms=now_ms,
+        since_ms=summary.since_ms,
+        complete=complete,
+        hours=list(summary.hours),
+        alerts=live,
+        shadow_alerts=sum(hour.shadow for hour in summary.hours),
+        unreviewed=max(0, live - figures.count_of(marked, now_ms)),
+        open_cases=cases.cases,
+        unassigned_cases=cases.unassigned,
+        overdue_cases=cases.overdue,
+        decisions={name: summary.decisions.get(name, 0) for name in get_args(OutcomeName)},
+        rules=rules,
+        keys=list(summary.keys),
+        changes=changes,
+    )
 
 
 def _marked_since(session: Session, since_ms: int) -> Sequence[str]:
@@ -79,10 +109,16 @@ def _recent_changes(session: Session) -> list[RecentChange]:
     ]
 
 
-def _rule_names(session: Session, rule_ids: Sequence[int]) -> Mapping[int, tuple[str, str]]:
-    wanted = ItemHead.kind == RULE, ItemHead.number.in_(rule_ids)
+def _rules(session: Session, counts: Sequence[tuple[int, int, int]]) -> list[DayRule]:
+    """The rules of these ids, with their live and their shadow alerts."""
+    wanted = ItemHead.kind == RULE, ItemHead.number.in_([rule_id for rule_id, _, _ in counts])
     found = session.execute(select(ItemHead.item_key, ItemHead.document).where(*wanted))
-    return {int(key): (_text(document, "name"), _text(document, "severity")) for key, document in found}
+    texts = {int(key): (_text(document, "name"), _text(document, "severity")) for key, document in found}
+    return [
+        DayRule(rule_id=rule_id, name=name, severity=severity, live=live, shadow=shadow)
+        for rule_id, live, shadow in counts
+        for name, severity in [texts.get(rule_id, ("", ""))]
+    ]
 
 
 def _text(document: str, member: str) -> str:

@@ -13,7 +13,7 @@ from fraud_control.web.dependencies import CurrentPlane
 from fraud_control.web.load.lanes import LaneName
 from fraud_control.web.routing import least, router
 from fraud_control.web.schemas.base import MAX_ID
-from fraud_control.web.schemas.derived import model_of
+from fraud_control.web.schemas.derived import list_of, model_of
 from fraud_ops.runbooks import runbook_path
 from fraud_rules.monitoring.data_faults import DataFault
 from fraud_rules.monitoring.data_health import DataHealth, RuleFigures, data_health, rule_figures
@@ -23,7 +23,7 @@ __all__ = ["routes"]
 
 routes = router("data-health")
 
-_FAULTS: Final = {"faults": list[model_of(DataFault, {"runbook": str})]}  # type: ignore[misc] -- known at run time only
+_FAULTS: Final = {"faults": list_of(model_of(DataFault, {"runbook": str}))}
 _FIGURES: Final = model_of(RuleFigures, _FAULTS)
 _HEALTH: Final = model_of(DataHealth, {**_FAULTS, "recorded": bool})
 """`recorded` is false if the topic of the health does not exist. Each fault has the path of its runbook."""

@@ -59,15 +59,8 @@ def decision_shown(decision: FeedDecision, corrected: CorrectedScore | None) -> 
         transaction_id=str(decision.transaction_id),
         score=decision.score,
         outcome=decision.outcome,
-        alerts=[
-            schemas.DecisionAlert(
-                rule_id=each.rule_id, rule_version=each.rule_version, alert_id=each.alert_id, weight=each.weight
-            )
-            for each in decision.alerts
-        ],
+        alerts=list(decision.alerts),
         event_time=decision.event_ms,
         append_time=decision.append_ms,
-        corrected=None
-        if corrected is None
-        else schemas.CorrectedDecision(score=corrected.score, outcome=corrected.outcome),
+        corrected=corrected,
     )

@@ -43,11 +43,10 @@ routes = router("detector")
 @routes.get("/progress", response_model=schemas.Progress, openapi_extra=least("viewer"))
 def progress(plane: CurrentPlane, minutes: Annotated[int, Query(ge=1, le=60)] = 15) -> Response:
     """Read the detector's rate, lag and latency, and its late and quarantined records."""
-    status = plane.panel.status()
     return answer(
         schemas.Progress(
             at=now_ms(),
-            status=None if status is None else schemas.DetectorState.model_validate(msgspec.to_builtins(status)),
+            status=plane.panel.status(),
             gap_ms=plane.panel.longest_silence_ms,
             points=[point_of(group, before_ms) for group, before_ms in plane.panel.history(minutes)],
             late=[schemas.LateTransaction.model_validate(each) for each in reversed(plane.memory.late)],

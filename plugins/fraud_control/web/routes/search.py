@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from fraud_control.domain.canonical import document_of
 from fraud_control.service.search import search
 from fraud_control.web.answer import answer
 from fraud_control.web.dependencies import CurrentPlane
@@ -25,21 +24,5 @@ def search_everything(plane: CurrentPlane, q: Annotated[str, Query(max_length=20
     also by their beginning, and rules by a part of their text."""
     with plane.store.reading() as work:
         found = search(work, q)
-    return answer(
-        schemas.SearchFound(
-            rules=list(found.rules),
-            cases=list(found.cases),
-            alerts=[
-                schemas.FoundAlertShown(
-                    alert_id=each.alert_id,
-                    rule_id=each.rule_id,
-                    key=document_of(each.key),
-                    time=each.append_ms,
-                    shadow=each.shadow,
-                )
-                for each in found.alerts
-            ],
-            ids=[schemas.FoundIdShown(field=each.field, has_alerts=each.has_alerts) for each in found.ids],
-            decisions=[decision_shown(*each) for each in plane.memory.decisions.of_transactions({q.strip()})],
-        )
-    )
+    decisions = [decision_shown(*each) for each in plane.memory.decisions.of_transactions({q.strip()})]
+    return answer(schemas.SearchFound(**vars(found), decisions=decisions))

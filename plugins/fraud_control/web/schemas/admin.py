@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
 from fraud_control.domain.program_token import MOST_DAYS, NAME_FORM, ProgramToken
 from fraud_control.domain.read_models import AuditRow, Binding, DriftDifference, EpochMs, ListDifference, MapDifference
 from fraud_control.domain.roles import Permission, Role
-from fraud_control.web.schemas.base import Request, ResponseModel
+from fraud_control.web.schemas.base import Items, Paged, Request, ResponseModel
 
 __all__ = [
     "Audits", "BindingRequest", "Bindings", "Drift", "EntityShown", "FieldShown", "FunctionShown", "Me",
@@ -81,22 +81,10 @@ class SchemaShown(ResponseModel):
     limits: dict[str, int | str]
 
 
-class Bindings(ResponseModel):
-    """The role bindings, by user."""
-
-    items: list[Binding]
-
-
 class BindingRequest(Request):
     """The new role of a user."""
 
     role: Role
-
-
-class ProgramTokens(ResponseModel):
-    """The tokens for programs, by owner and name."""
-
-    items: list[ProgramToken]
 
 
 class ProgramTokenRequest(Request):
@@ -114,13 +102,6 @@ class NewProgramToken(ResponseModel):
     secret: str
 
 
-class Audits(ResponseModel):
-    """A page of the audit log, newest first. `next` is the `before` of the next page."""
-
-    items: list[AuditRow]
-    next: str | None
-
-
 class Drift(ResponseModel):
     """Whether the store has read the whole rule log and has the same rules, lists and maps."""
 
@@ -135,3 +116,8 @@ class Drift(ResponseModel):
     oldest_pending_ms: int | None = Field(description="The age of the oldest waiting change, in ms.")
     behind: int = Field(description="The records of other writers in the rule log that the store has not read.")
     behind_since: EpochMs | None = Field(description="The append time of the first of them.")
+
+
+Bindings: TypeAlias = Items[Binding]
+ProgramTokens: TypeAlias = Items[ProgramToken]
+Audits: TypeAlias = Paged[AuditRow, str]

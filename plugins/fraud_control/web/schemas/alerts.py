@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 from fraud_control.domain.alert_search import SavedSearch
 from fraud_control.domain.label_models import LabelQuality
 from fraud_control.domain.read_models import EpochMs, Mark, MarkVerdict, Snooze
-from fraud_control.web.schemas.base import Comment, Document, Request, ResponseModel, RuleId
+from fraud_control.web.schemas.base import Comment, Document, Items, Request, ResponseModel, RuleId
 
 __all__ = [
     "Alert", "AlertBaseline", "AlertBatch", "AlertCondition", "Alerts", "Correction", "CorrectionEvent", "Gap",
@@ -115,12 +115,6 @@ class SaveSearchRequest(Request):
     query: Annotated[str, Field(max_length=2_000, description="The query string of the page's address, without `?`.")]
 
 
-class SavedSearches(ResponseModel):
-    """The searches that the user saved, by name."""
-
-    items: list[SavedSearch]
-
-
 class AlertBatch(ResponseModel):
     """A bundle of alerts on the stream: `count` alerts, of which `items` has the newest."""
 
@@ -159,12 +153,6 @@ class SnoozeRequest(Request):
     reason: Comment = ""
 
 
-class Snoozes(ResponseModel):
-    """The snoozes that have not expired."""
-
-    items: list[Snooze]
-
-
 class Overlap(ResponseModel):
     """Another rule that fires for the same transactions, with the share of this rule's alerts."""
 
@@ -188,3 +176,7 @@ class QualityTable(ResponseModel):
 
     items: list[QualityRow]
     labels: LabelQuality
+
+
+SavedSearches: TypeAlias = Items[SavedSearch]
+Snoozes: TypeAlias = Items[Snooze]

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from fraud_control.domain.read_models import ProblemReason
 
-__all__ = ["MAX_ID", "Comment", "Document", "Problem", "Request", "ResponseModel", "RuleId", "RuleText"]
+__all__ = [
+    "MAX_ID",
+    "Comment",
+    "Document",
+    "Items",
+    "Paged",
+    "Problem",
+    "Request",
+    "ResponseModel",
+    "RuleId",
+    "RuleText",
+]
+
+T = TypeVar("T")
+C = TypeVar("C")
 
 MAX_ID = 2**63 - 1
 
@@ -25,6 +39,19 @@ class ResponseModel(BaseModel):
     """The base of response bodies."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+
+class Items(ResponseModel, Generic[T]):
+    """All items."""
+
+    items: list[T]
+
+
+class Paged(ResponseModel, Generic[T, C]):
+    """A page of items. `next` is the cursor of the next page (`before`, `after` or `cursor`), null on the last one."""
+
+    items: list[T]
+    next: C | None
 
 
 class Request(BaseModel):

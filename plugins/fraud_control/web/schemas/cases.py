@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
 from fraud_control.domain.case_models import Case, CaseOutcome, CaseStatus
 from fraud_control.domain.read_models import MarkVerdict
-from fraud_control.web.schemas.base import Comment, Request, ResponseModel
+from fraud_control.web.schemas.base import Comment, Items, Paged, Request, ResponseModel
 from fraud_control.web.schemas.decisions import PaymentDecision
 
 __all__ = [
@@ -21,13 +21,6 @@ Through = Annotated[
     str | None,
     Field(max_length=100, description="The `position` of the newest alert that the user has seen. Null for all."),
 ]
-
-
-class Cases(ResponseModel):
-    """A page of the review queue. `next` is the `after` of the next page."""
-
-    items: list[Case]
-    next: int | None
 
 
 class CaseOverviewShown(ResponseModel):
@@ -47,12 +40,6 @@ class CaseOverviewShown(ResponseModel):
     decision: PaymentDecision | None = Field(description="The decision in memory with the highest score, of all.")
     lists: list[str] = Field(description="The lists that contain the entity.")
     related: list[Case] = Field(description="Cases of the other ids in the payments, open ones first.")
-
-
-class Assignees(ResponseModel):
-    """The users to whom a case can be assigned, by name."""
-
-    items: list[str]
 
 
 class AssignRequest(Request):
@@ -111,3 +98,7 @@ class MarkAlertsRequest(Request):
 
     alert_ids: Annotated[list[AlertId], Field(min_length=1, max_length=1_000)]
     verdict: MarkVerdict | None
+
+
+Cases: TypeAlias = Paged[Case, int]
+Assignees: TypeAlias = Items[str]

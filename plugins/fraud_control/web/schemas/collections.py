@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from fraud_control.domain.collection_models import CollectionRevision, ListedValue, MapEntry, StoredList, StoredMap
 from fraud_control.domain.read_models import Approval, EpochMs
-from fraud_control.web.schemas.base import Comment, Request, ResponseModel
+from fraud_control.web.schemas.base import Comment, Items, Paged, Request
 from fraud_control.web.schemas.rules import Activation
 from fraud_rules.model.value_list import ListOperation, ListType
 from fraud_rules.model.value_map import MapValueType
@@ -58,43 +58,10 @@ class MapRow(StoredMap):
     pending_approval: Approval | None
 
 
-class Lists(ResponseModel):
-    """All lists, by name."""
-
-    items: list[ListRow]
-
-
-class Maps(ResponseModel):
-    """All maps, by name."""
-
-    items: list[MapRow]
-
-
-class ListValues(ResponseModel):
-    """A page of values in order. `next` is the cursor of the next page."""
-
-    items: list[ListedValue]
-    next: str | None
-
-
-class MapEntries(ResponseModel):
-    """A page of entries in the order of their keys. `next` is the cursor of the next page."""
-
-    items: list[MapEntry]
-    next: str | None
-
-
 class CollectionVersion(CollectionRevision):
     """A change of a list or map."""
 
     activation: Activation | None
-
-
-class CollectionVersions(ResponseModel):
-    """A page of changes, newest first."""
-
-    items: list[CollectionVersion]
-    next: str | None
 
 
 class ContentRequest(Request):
@@ -147,3 +114,10 @@ class CollectionImportRequest(Request):
     format: Literal["json", "yaml", "text"] | None = None
     revisions: dict[str, int] | None = None
     comment: Comment = ""
+
+
+Lists: TypeAlias = Items[ListRow]
+Maps: TypeAlias = Items[MapRow]
+ListValues: TypeAlias = Paged[ListedValue, str]
+MapEntries: TypeAlias = Paged[MapEntry, str]
+CollectionVersions: TypeAlias = Paged[CollectionVersion, str]

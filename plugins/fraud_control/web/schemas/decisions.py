@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated, TypeAlias
+
 from fraud_control.domain.read_models import EpochMs
-from fraud_control.feed.decisions import OutcomeName
-from fraud_control.web.schemas.base import ResponseModel
+from fraud_control.feed.decisions import CorrectedScore, DecidedAlert, OutcomeName
+from fraud_control.web.schemas.base import Paged, ResponseModel
+from fraud_control.web.schemas.derived import Derived
 
-__all__ = ["CorrectedDecision", "DecisionAlert", "Decisions", "PaymentDecision"]
-
-
-class DecisionAlert(ResponseModel):
-    """An alert that counts in a decision."""
-
-    rule_id: int
-    rule_version: int
-    alert_id: str
-    weight: int
-
-
-class CorrectedDecision(ResponseModel):
-    """The score and outcome of a transaction with all corrections of a re-evaluation."""
-
-    score: int
-    outcome: OutcomeName
+__all__ = ["Decisions", "PaymentDecision"]
 
 
 class PaymentDecision(ResponseModel):
@@ -31,14 +18,10 @@ class PaymentDecision(ResponseModel):
     transaction_id: str
     score: int
     outcome: OutcomeName
-    alerts: list[DecisionAlert]
+    alerts: list[Annotated[DecidedAlert, Derived()]]
     event_time: EpochMs
     append_time: EpochMs
-    corrected: CorrectedDecision | None
+    corrected: Annotated[CorrectedScore, Derived()] | None
 
 
-class Decisions(ResponseModel):
-    """A page of decisions, newest first. `next` is the `before` of the next page."""
-
-    items: list[PaymentDecision]
-    next: int | None
+Decisions: TypeAlias = Paged[PaymentDecision, int]

@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, get_args, get_origin, get_type_hints
+from dataclasses import dataclass
+from types import MappingProxyType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from pydantic import create_model
+from pydantic import GetCoreSchemaHandler, create_model
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_before_validator_function
 
 from fraud_control.web.schemas.base import ResponseModel
 
-__all__ = ["model_of"]
+__all__ = ["Derived", "list_of", "model_of"]
 
 
 def model_of(struct: type[msgspec.Struct], more: Mapping[str, Any] = MappingProxyType({})) -> type[ResponseModel]:
     """Derive the model of the JSON of a struct, and of the structs in its members. `more` are the types of further
-    members, or of members that differ.
+    members, or of members that differ; None leaves a member out.
     """
     types = {**get_type_hints(struct), **more}
-    members: dict[str, Any] = {name: (_converted(each), ...) for name, each in types.items()}
+    members: dict[str, Any] = {name: (_converted(each), ...) for name, each in types.items() if each is not None}
     return create_model(struct.__name__, __base__=ResponseModel, __doc__=struct.__doc__, **members)
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """In an annotation of a member: its value is a struct, of which all members but these are shown."""
+
+    without: tuple[str, ...] = ()
+
+    def __get_pydantic_core_schema__(self, struct: type[msgspec.Struct], handler: GetCoreSchemaHandler) -> CoreSchema:
+        model = model_of(struct, dict.fromkeys(self.without))
+        return no_info_before_validator_function(msgspec.to_builtins, handler.generate_schema(model))
+
+
+def list_of(model: type) -> Any:
+    """The type of a list of a model that is known at run time only."""
+    return list.__class_getitem__(model)
 
 
 def _converted(found: Any) -> Any:
     """A type with the models of the structs in it."""
     if isinstance(found, type) and issubclass(found, msgspec.Struct):
         return model_of(found)
+    if isinstance(found, UnionType):
+        return Union[tuple(map(_converted, get_args(found)))]  # noqa: UP007 -- its members are known at run time only
     if get_origin(found) is Sequence or get_origin(found) is list:
-        return list[_converted(get_args(found)[0])]  # type: ignore[misc] -- known at run time only
+        return list_of(_converted(get_args(found)[0]))
     return found

@@ -9,67 +9,14 @@ from pydantic import Field
 
 from fraud_control.domain.read_models import EpochMs, ReadModel
 from fraud_control.web.schemas.base import Document, Request, ResponseModel, RuleText
+from fraud_control.web.schemas.derived import Derived
+from fraud_rules.logs.detector_status import DetectorStatus
 
 __all__ = [
-    "AlarmShown", "Alarms", "BatchModeShown", "DetectorState", "Fault", "GroupingLateness", "LateTransaction",
-    "Liveness", "OpenTransactionShown", "Progress", "ProgressPoint", "Quarantined", "ReaderShown", "Traffic",
-    "VerdictShown", "Views", "WhatIf", "WhatIfRequest", "WhatIfStarted",
+    "AlarmShown", "Alarms", "Fault", "GroupingLateness", "LateTransaction", "Liveness", "OpenTransactionShown",
+    "Progress", "ProgressPoint", "Quarantined", "ReaderShown", "VerdictShown", "WhatIf", "WhatIfRequest",
+    "WhatIfStarted",
 ]  # fmt: skip
-
-
-class Traffic(ResponseModel):
-    """The records read since a time: `rows` transactions, of which `late` are late, and the unreadable `quarantined`,
-    which `rows` does not count.
-
-    `duplicates` are the second deliveries, `conflictingDuplicates` those with other content. `nullKeys` are the
-    transactions that a grouping ignored because of a null in a grouping field.
-    """
-
-    since_ms: EpochMs
-    rows: int
-    late: int
-    quarantined: int
-    duplicates: int
-    conflicting_duplicates: int
-    null_keys: int
-
-
-class Views(ResponseModel):
-    """How often views of key groups were not current at the start of a batch: they caught up, or were rebuilt."""
-
-    catch_ups: int
-    rebuilds: int
-
-
-class BatchModeShown(ResponseModel):
-    """How batches are evaluated: large ones with many tasks, small ones with one evaluator. `since` is the time of the
-    first batch after the last change."""
-
-    large: bool
-    since: EpochMs
-
-
-class DetectorState(ResponseModel):
-    """The figures of the last batch. Rate, latency and batch duration cover the ten seconds before it, `recent` the
-    five minutes before it."""
-
-    alive: bool
-    last_batch_age_ms: int
-    batch_id: int
-    rows_per_s: float
-    lag: int | None
-    latency_p50_ms: int | None
-    latency_p99_ms: int | None
-    batch_ms: int | None
-    rules_in_force: int
-    retained_events: int
-    retained_bytes: int
-    watermark: int | None
-    recent: Traffic | None
-    since_start: Traffic | None
-    views_since_start: Views | None
-    mode: BatchModeShown | None = Field(description="Null for a detector of an earlier version.")
-    cpu_ns: int | None = Field(description="The estimated CPU time of all rules for each transaction, in ns.")
 
 
 class VerdictShown(ResponseModel):
@@ -214,7 +161,7 @@ class Progress(ResponseModel):
     `gapMs` have an outage between them. `unreadable` counts the records that this server has skipped, by topic."""
 
     at: EpochMs
-    status: DetectorState | None
+    status: Annotated[DetectorStatus, Derived(without=("rule_cpu",))] | None
     gap_ms: int
     points: list[ProgressPoint]
     late: list[LateTransaction]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
@@ -14,23 +14,11 @@ from fraud_control.domain.notification_models import (
     Subscription,
     Terms,
 )
-from fraud_control.web.schemas.base import Request, ResponseModel, RuleId
+from fraud_control.web.schemas.base import Items, Paged, Request, ResponseModel, RuleId
 
 __all__ = ["Deliveries", "Receivers", "Retried", "SubscriptionRequest", "Subscriptions"]
 
 _Clock = Annotated[str, Field(max_length=5, description="A time of the day as HH:MM; empty for none.")]
-
-
-class Receivers(ResponseModel):
-    """The receivers of the settings, by name."""
-
-    items: list[ReceiverShown]
-
-
-class Subscriptions(ResponseModel):
-    """All subscriptions, by id."""
-
-    items: list[Subscription]
 
 
 class SubscriptionRequest(Request):
@@ -63,14 +51,12 @@ class SubscriptionRequest(Request):
         )
 
 
-class Deliveries(ResponseModel):
-    """A page of deliveries, newest first. `next` is the `before` of the next page."""
-
-    items: list[Delivery]
-    next: str | None
-
-
 class Retried(ResponseModel):
     """The number of deliveries that are sent again."""
 
     count: int
+
+
+Receivers: TypeAlias = Items[ReceiverShown]
+Subscriptions: TypeAlias = Items[Subscription]
+Deliveries: TypeAlias = Paged[Delivery, str]

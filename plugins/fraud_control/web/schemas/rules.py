@@ -22,7 +22,7 @@ from fraud_control.domain.read_models import (
     StoredRule,
 )
 from fraud_control.service.rules.sample_value import ExpressionMember
-from fraud_control.web.schemas.base import Comment, Document, Request, ResponseModel, RuleId, RuleText
+from fraud_control.web.schemas.base import Comment, Document, Items, Paged, Request, ResponseModel, RuleId, RuleText
 
 __all__ = [
     "Activation",
@@ -82,19 +82,6 @@ class Activation(ResponseModel):
     batch_id: int | None
     time: EpochMs | None
     warm_up: WarmUp | None
-
-
-class RejectedRecords(ResponseModel):
-    """The records of the rule log that the detector rejected, newest first."""
-
-    items: list[Activation]
-
-
-class Approvals(ResponseModel):
-    """A page of requests for approval, newest first."""
-
-    items: list[Approval]
-    next: str | None
 
 
 class Coverage(ResponseModel):
@@ -167,24 +154,11 @@ class RuleRow(StoredRule):
     quality: Quality
 
 
-class Rules(ResponseModel):
-    """A page of rules by id. `next` is the cursor of the next page."""
-
-    items: list[RuleRow]
-    next: str | None
-
-
 class RuleName(ResponseModel):
     """The name of a rule; empty for a rule without one."""
 
     rule_id: int
     name: str
-
-
-class RuleNames(ResponseModel):
-    """The names of all rules."""
-
-    items: list[RuleName]
 
 
 class RuleDetail(RuleRow):
@@ -251,13 +225,6 @@ class Version(Revision):
     approved: bool
 
 
-class Versions(ResponseModel):
-    """A page of revisions, newest first."""
-
-    items: list[Version]
-    next: str | None
-
-
 class StateRequest(Request):
     """The new state of a rule."""
 
@@ -300,7 +267,9 @@ class ImportRequest(Request):
     comment: Comment = ""
 
 
-class Operations(ResponseModel):
-    """The detector's reports about records of the rule log, by version."""
-
-    items: list[Activation]
+RejectedRecords: TypeAlias = Items[Activation]
+Approvals: TypeAlias = Paged[Approval, str]
+Rules: TypeAlias = Paged[RuleRow, str]
+RuleNames: TypeAlias = Items[RuleName]
+Versions: TypeAlias = Paged[Version, str]
+Operations: TypeAlias = Items[Activation]

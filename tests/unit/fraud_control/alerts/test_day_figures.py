@@ -47,7 +47,9 @@ def test_alerts_count_by_hour_severity_rule_and_key() -> None:
     assert dict(summary.hours[0].live) == {"high": 1}
     assert (dict(summary.hours[-1].live), summary.hours[-1].shadow) == ({"critical": 1, "": 1}, 1)
     assert summary.rules == [(2, 2, 0), (1, 1, 0), (4, 0, 1)]
-    assert [(each.name, list(each.values)) for each in summary.keys] == [("payeeId", [("8", 2), ("7", 1)])]
+    assert [(each.field, [(of.value, of.alerts) for of in each.values]) for each in summary.keys] == [
+        ("payeeId", [("8", 2), ("7", 1)])
+    ]
 
 
 def test_decisions_count_by_outcome() -> None:

@@ -32,7 +32,7 @@ function point(timeMs: number): ProgressPoint {
   return { time: timeMs, rowsPerS: 50, lag: 126, p50: 200, p99: 400, batchMs: 150 };
 }
 
-const ignored = { duplicates: 12, conflictingDuplicates: 3, nullKeys: 40 };
+const ignored = { duplicates: 12, conflictingDuplicates: 3, nullKeys: 40, mainReason: null };
 
 function page(now: Liveness, members: Partial<Progress> = {}) {
   const progress: Progress = {
