@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -59,6 +59,12 @@ def _case(raw: Mapping[str, Any]) -> Case:
     about = ("name", "shows", "timeline", "schema", "expect")
     document = {name: value for name, value in raw.items() if name not in about}
     return Case(raw["name"], raw["shows"], raw.get("schema", "default"), document, raw["expect"])
+
+
+def failing_cases(faults_of: Callable[[Case], list[str]]) -> dict[str, list[str]]:
+    """The faults of each case that has any, by its name and what it shows. One test for all cases: a test for each
+    would cost more than its case, because every process of a run collects it."""
+    return {f"{case}: {case.shows}": faults for case in load_cases() if (faults := faults_of(case))}
 
 
 def differences(expect: Mapping[str, Any], answer: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import Operator
 from tests.support import oracle
-from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
+from tests.support.conformance import Case, differences, failing_cases, load_cases, load_schema, same_answer
 from tests.support.oracle.arithmetic import compare_with_limit
 from tests.support.oracle.filters import read_limit
 from tests.support.oracle.rules.rule import Aggregate
@@ -20,10 +20,11 @@ from tests.support.oracle.rules.windows import FixedWindow
 NULLABLE = load_schema("nullable")
 
 
-@pytest.mark.parametrize("case", load_cases(), ids=str)
-def test_answers_every_case(case: Case) -> None:
-    answer = oracle.evaluate(case.document, load_schema(case.schema))
-    assert not differences(case.expect, answer), case.shows
+def test_answers_every_case() -> None:
+    def faults_of(case: Case) -> list[str]:
+        return differences(case.expect, oracle.evaluate(case.document, load_schema(case.schema)))
+
+    assert failing_cases(faults_of) == {}
 
 
 def _rule(aggregator: str, sign: str, limit: str, unique: tuple[str, ...] = ()) -> Aggregate:

@@ -55,30 +55,30 @@ def test_dropped_frames_leave_the_file(path: Path) -> None:
     assert path.stat().st_size < 600_000
 
 
-@pytest.mark.parametrize("cut", range(1, 60))
-def test_an_append_replaces_a_frame_that_a_dead_writer_left_unfinished(path: Path, cut: int) -> None:
+def test_an_append_replaces_a_frame_that_a_dead_writer_left_unfinished(path: Path) -> None:
     opened(path).append({"a": b"1" * 20})
     whole = path.stat().st_size
     opened(path).append({"b": b"2" * 60})
-    with path.open("r+b") as damaged:
-        damaged.truncate(path.stat().st_size - cut)
-    file = opened(path)
-    assert set(file) == {"a"}
-    file.append({"c": b"3"})
-    assert contents(opened(path)) == {"a": b"1" * 20, "c": b"3"}
-    assert path.stat().st_size > whole
+    both = path.read_bytes()
+    for cut in range(1, 60):
+        path.write_bytes(both[:-cut])
+        file = opened(path)
+        assert set(file) == {"a"}, cut
+        file.append({"c": b"3"})
+        assert contents(opened(path)) == {"a": b"1" * 20, "c": b"3"}, cut
+        assert path.stat().st_size > whole
 
 
-@pytest.mark.parametrize("at", range(90))
-def test_damage_is_not_taken_for_a_frame_of_another_name(path: Path, at: int) -> None:
-    for name in ("first", "second", "third"):
+def test_damage_is_not_taken_for_a_frame_of_another_name(path: Path) -> None:
+    names = ["first", "second", "third"]
+    for name in names:
         opened(path).append({name: name.encode()})
-    content = bytearray(path.read_bytes())
-    content[at % len(content)] ^= 0x55
-    path.write_bytes(content)
-    found = opened(path)
-    assert list(found) == ["first", "second", "third"][: len(list(found))]
-    assert sum(found.read(name) != name.encode() for name in found) <= 1
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        found = opened(path)
+        assert list(found) == names[: len(list(found))], at
+        assert sum(found.read(name) != name.encode() for name in found) <= 1, at
 
 
 def test_a_lost_file_is_an_empty_file(path: Path) -> None:
