@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.replay.replay import replay
 from tests.support import oracle
-from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
+from tests.support.conformance import Case, differences, failing_cases, load_cases, load_schema, same_answer
 from tests.support.rules import count_rule
 from tests.support.streams.features import (
     ENTITIES,
@@ -70,10 +70,11 @@ def _assert_same(document: dict[str, Any], one: Engine, other: Engine) -> None:
     assert not differences, described(differences, document)
 
 
-@pytest.mark.parametrize("case", load_cases(), ids=str)
-def test_engine_answers_every_case(case: Case) -> None:
-    answer = replay(case.document, load_schema(case.schema), SETTINGS)
-    assert not differences(case.expect, answer), case.shows
+def test_engine_answers_every_case() -> None:
+    def faults_of(case: Case) -> list[str]:
+        return differences(case.expect, replay(case.document, load_schema(case.schema), SETTINGS))
+
+    assert failing_cases(faults_of) == {}
 
 
 def test_a_boolean_of_a_key_is_true_or_false_and_no_number() -> None:
@@ -138,45 +139,32 @@ def test_a_history_does_not_begin_with_a_row_that_an_ended_grouping_dropped(engi
 
 
 CONDITIONS = Features(conditions=True, named_rules=False)
+NAMED = Features(conditions=True)
 OTHERS = Features(limits=True, calendars=True, maps=True, previous=True, conditions=True, entities=True)
+FEW = {
+    "maps": Features(maps=True),
+    "conditions": CONDITIONS,
+    "conditions beside calendars": CONDITIONS._replace(limits=True, calendars=True, rollout=True),
+    "conditions beside previous payments": CONDITIONS._replace(limits=True, maps=True, previous=True),
+    "named rules": NAMED,
+    "named rules beside others": NAMED._replace(limits=True, maps=True, previous=True),
+    "long windows": Features(resolutions=True),
+    "entities": Features(entities=True),
+    "own aggregate": NAMED._replace(own=True, entities=True),
+    "own aggregate beside others": OTHERS._replace(own=True),
+}
+"""Members that "all members together" has, too: alone they are in fewer rejected rules."""
 FAMILIES = {
     "plain": Family(documents(), STREAMS, NULLABLE),
     "warm-ups": Family(warmed_documents(), STREAMS // 2, NULLABLE),
-    "calendars turn": Family(calendar_documents(), STREAMS // 2, NULLABLE),
-    "rules and lists change": Family(changing_documents(), STREAMS // 2, NULLABLE),
-    "maps": Family(with_features(documents(), Features(maps=True)), STREAMS // 2, NULLABLE),
-    "previous payments": Family(previous_documents(), STREAMS // 2, NULLABLE),
-    "previous payments, warm-ups": Family(previous_documents(warmed_documents()), STREAMS // 4, NULLABLE),
-    "conditions": Family(with_features(documents(), CONDITIONS), STREAMS // 2, NULLABLE),
-    "conditions beside calendars": Family(
-        with_features(documents(), CONDITIONS._replace(limits=True, calendars=True, rollout=True)),
-        STREAMS // 2,
-        NULLABLE,
-    ),
-    "conditions beside previous payments": Family(
-        with_features(documents(), CONDITIONS._replace(limits=True, maps=True, previous=True)), STREAMS // 2, NULLABLE
-    ),
-    "conditions, warm-ups": Family(with_features(warmed_documents(), CONDITIONS), STREAMS // 4, NULLABLE),
-    "named rules": Family(with_features(documents(), Features(conditions=True)), STREAMS // 2, NULLABLE),
-    "named rules beside others": Family(
-        with_features(documents(), Features(conditions=True, limits=True, maps=True, previous=True)),
-        STREAMS // 2,
-        NULLABLE,
-    ),
-    "long windows": Family(with_features(documents(), Features(resolutions=True)), STREAMS // 4, NULLABLE),
-    "long windows, warm-ups": Family(
-        with_features(warmed_documents(), Features(resolutions=True)), STREAMS // 4, NULLABLE
-    ),
-    "entities": Family(with_features(documents(), Features(entities=True)), STREAMS, ACCOUNTS),
-    "entities, warm-ups": Family(with_features(warmed_documents(), Features(entities=True)), STREAMS // 2, ACCOUNTS),
-    "own aggregate": Family(
-        with_features(documents(), Features(own=True, conditions=True, entities=True)), STREAMS // 2, ACCOUNTS
-    ),
-    "own aggregate beside others": Family(
-        with_features(documents(), OTHERS._replace(own=True)), STREAMS // 2, ACCOUNTS
-    ),
+    "calendars turn": Family(calendar_documents(), STREAMS // 8, NULLABLE),
+    "rules and lists change": Family(changing_documents(), STREAMS // 8, NULLABLE),
+    "previous payments": Family(previous_documents(), STREAMS // 20, NULLABLE),
     "all members together": Family(with_any_features(documents()), STREAMS, ACCOUNTS),
     "all members together, warm-ups": Family(with_any_features(warmed_documents()), STREAMS // 2, ACCOUNTS),
+} | {
+    name: Family(with_features(documents(), members), STREAMS // 20, ACCOUNTS if members.entities else NULLABLE)
+    for name, members in FEW.items()
 }
 
 
@@ -201,7 +189,7 @@ def test_engine_agrees_with_the_oracle_for_long(stream_seed: int) -> None:
     check_long(document, lambda part: _assert_same(part, _oracle, _engine))
 
 
-@stream_seeds(STREAMS // 4)
+@stream_seeds(STREAMS // 10)
 def test_one_partition_gives_one_answer_however_it_is_cut(stream_seed: int) -> None:
     ends = st.lists(st.integers(0, 40), max_size=12)
 
@@ -212,7 +200,7 @@ def test_one_partition_gives_one_answer_however_it_is_cut(stream_seed: int) -> N
     check_stream(stream_seed, st.tuples(documents(partitions=1, cut=False), ends), check)
 
 
-@stream_seeds(STREAMS // 4)
+@stream_seeds(STREAMS // 10)
 def test_key_groups_split_watermarks_but_never_a_window(stream_seed: int) -> None:
     """With lateness and retention out of the way, the number of key groups can be seen in `windowComplete` only."""
 

@@ -107,12 +107,12 @@ def plain(column: Any) -> list[object]:
     return [value if known else None for value, known in zip(values, valid, strict=True)]
 
 
-@stream_seeds(STREAMS // 2)
+@stream_seeds(STREAMS // 5)
 def test_workers_that_take_turns_equal_one_worker(stream_seed: int) -> None:
     check_stream(stream_seed, documents(), check_workers)
 
 
-@stream_seeds(STREAMS // 10)
+@stream_seeds(STREAMS // 40)
 def test_workers_that_take_turns_equal_one_worker_for_long(stream_seed: int) -> None:
     check_long(long_document(stream_seed, transactions=100 + 200 * (stream_seed % 4)), check_workers)
 
