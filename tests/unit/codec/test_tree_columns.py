@@ -62,7 +62,7 @@ def tree(rng: random.Random) -> Any:
 
 def test_both_readers_agree() -> None:
     rng = random.Random(11)
-    trees = [tree(rng) for _ in range(20_000)]
+    trees = [tree(rng) for _ in range(5_000)]
     none = RawTransactions.of([], [], [], [])
     found = read_trees(trees, none, SCHEMA)
     certain = dict(zip(found.positions.tolist(), range(len(found.positions)), strict=True))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fraud_rules.engine.keygroup import hash_text, key_groups_of
 from tests.support.oracle.key_groups import key_group
 
 
-@settings(max_examples=300)
 @given(
     st.lists(st.sampled_from(["payeeId", "beneficiaryId", "paymentType"]), max_size=3, unique=True).map(sorted),
     st.lists(st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5), min_size=3, max_size=3),
