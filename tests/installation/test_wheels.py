@@ -50,6 +50,7 @@ for package in (fraud_control, fraud_ops, fraud_rules_airflow):
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if ".migrations." not in module.name:
             importlib.import_module(module.name)
+assert fraud_control.web.extensions.extensions() == {}
 assert not {"pyspark", "s3fs", "botocore"} & sys.modules.keys()
 """
 

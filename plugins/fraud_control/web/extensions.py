@@ -7,10 +7,11 @@ An entry point of the group `fraud_control` names a module with `routes`, a rout
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import entry_points
-from typing import Protocol
+from typing import Protocol, cast
 
 from fastapi import APIRouter
+
+from fraud_rules.configuration.entry_points import loaded_entry_points
 
 __all__ = ["Extension", "active_extensions", "extensions"]
 
@@ -28,7 +29,7 @@ class Extension(Protocol):
 @cache
 def extensions() -> dict[str, Extension]:
     """The installed extensions by name."""
-    return {point.name: point.load() for point in sorted(entry_points(group=_GROUP), key=lambda each: each.name)}
+    return cast(dict[str, Extension], dict(loaded_entry_points(_GROUP)))
 
 
 def active_extensions() -> frozenset[str]:

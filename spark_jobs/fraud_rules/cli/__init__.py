@@ -7,7 +7,6 @@ heavy libraries (Spark, numba, Kafka clients) inside its commands, so that `frau
 from __future__ import annotations
 
 import sys
-from importlib.metadata import entry_points
 
 import typer
 
@@ -34,6 +33,7 @@ from fraud_rules.cli.labels import commands as labels
 from fraud_rules.cli.options import command_group
 from fraud_rules.cli.proofs import commands as proofs
 from fraud_rules.cli.proofs.erasure import erase
+from fraud_rules.configuration.entry_points import loaded_entry_points
 from fraud_rules.errors import FraudError
 
 __all__ = ["app", "main"]
@@ -88,14 +88,8 @@ def _add_commands_above() -> None:
 
     The name of an entry point is the word of the command, after the group and a dot if it belongs to one.
     """
-    for point in sorted(entry_points(group="fraud_rules.commands"), key=lambda each: each.name):
-        try:
-            found = point.load()
-        except ModuleNotFoundError as error:
-            if error.name != point.module.partition(".")[0]:
-                raise
-            continue
-        place, _, name = point.name.rpartition(".")
+    for path, found in loaded_entry_points("fraud_rules.commands"):
+        place, _, name = path.rpartition(".")
         parent = _groups[place] if place else app
         if isinstance(found, typer.Typer):
             parent.add_typer(found, name=name)
