@@ -315,7 +315,7 @@ def test_the_image_has_no_code_but_the_wheels(dockerfile: str) -> None:
     assert re.findall(r"^COPY (?:--from=build )?(\S+)", final, re.MULTILINE) == ["/opt/fraud/.venv", "config"]
     installs = [line for line in build.splitlines() if line.startswith("RUN uv pip install")]
     assert [line.split(" ", 8)[-1] for line in installs] == [
-        "--require-hashes -r /wheels/requirements.txt", "--no-deps /wheels/*.whl",
+        "--require-hashes -r /requirements.txt", "--no-deps /wheels/*.whl",
     ]  # fmt: skip
     assert final.index("\nUSER 10001") < final.index("\nCMD")
 
