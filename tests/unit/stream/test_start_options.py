@@ -29,7 +29,7 @@ def test_masters_that_spark_knows(master: str) -> None:
     check_master(master)
 
 
-@pytest.mark.parametrize("master", ["", "spark", "local[]", "local[2", "spark://host", "yarn-client", "http://host:1"])
+@pytest.mark.parametrize("master", ["", "spark", "local[]", "local[2", "spark://host", "yarn-client", "sc://host"])
 def test_masters_that_it_does_not(master: str) -> None:
     with pytest.raises(MasterUnavailable, match="is not a Spark master"):
         check_master(master)
