@@ -360,5 +360,5 @@ def _pattern(path: str) -> str:
     )
     for thing in ("rules", "approvals", "snoozes", "cases", "subscriptions"):
         path = path.replace(f"/{thing}/7", f"/{thing}/{{{thing[:-1]}_id}}")
-    path = path.replace("/bulk-changes/7", "/bulk-changes/{row}")
+    path = path.replace("/bulk-changes/7", "/bulk-changes/{row}").replace("/certificates/9", "/certificates/{seq}")
     return path.replace("/receivers/none", "/receivers/{name}").replace("/deliveries/7", "/deliveries/{delivery_id}")
