@@ -20,9 +20,9 @@ from fraud_ops.observer import DetectorObserver
 from fraud_ops.verdicts.actions import next_action
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.patience import patience_ms
-from fraud_ops.verdicts.verdict import Health, Limits, Verdict
+from fraud_ops.verdicts.verdict import Health, Verdict
 from fraud_rules.configuration.project import Project
-from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.configuration.settings import DetectorSettings, HealthSettings
 from fraud_rules.deploy.attempt import AttemptPhase, AttemptStatus
 from fraud_rules.deploy.deployment_log import append_intent, read_intent_log
 from fraud_rules.deploy.intent import SUPERVISOR, Intent, IntentKind, IntentRecord
@@ -115,7 +115,7 @@ def test_a_slow_start_continues_and_a_start_without_progress_fails(
     ops: Operations, topics: OwnTopics, tmp_path: Path
 ) -> None:
     """A limit of five seconds: a slow start with progress lasts twice as long."""
-    limits, settings = Limits(starting_ms=5_000), replace(DetectorSettings(), topics=topics.names)
+    limits, settings = HealthSettings(starting_ms=5_000), replace(DetectorSettings(), topics=topics.names)
     ops.agent(FRAUD_AGENT_HEARTBEAT_MS="200")
     with DetectorObserver(topics.kafka, settings) as watch:
 

@@ -16,7 +16,7 @@ from fraud_control.feed.memory import FeedMemory
 from fraud_ops.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.observation import DetectorObservation
-from fraud_ops.verdicts.verdict import Limits, Verdict
+from fraud_ops.verdicts.verdict import Verdict
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
@@ -58,7 +58,7 @@ class Panel(BackgroundThread):
         """Assess the detector with the function that the supervisor uses."""
         self._looked.wait(_FIRST_LOOK_S)
         seen = self._seen
-        return assess_detector(seen, Limits.of(self._settings.health), self._clock_ms() - (seen.skew_ms or 0))
+        return assess_detector(seen, self._settings.health, self._clock_ms() - (seen.skew_ms or 0))
 
     def verdict_since_ms(self, verdict: Verdict) -> int | None:
         """The start time of the verdict, as the supervisor recorded it; None if it recorded another verdict."""

@@ -13,8 +13,8 @@ from fraud_rules.logs.detector_status import TrafficCounts
 __all__ = [
     "DRILL_OVERDUE",
     "HISTORY_AT_RISK",
+    "OPEN_MS",
     "CheckpointFacts",
-    "CheckpointLimits",
     "Finding",
     "Grade",
     "LastDrill",
@@ -34,6 +34,22 @@ DRILL_OVERDUE = "DRILL_OVERDUE"
 
 _MS_A_DAY = 86_400_000
 _MS_AN_HOUR = 3_600_000
+
+OPEN_MS = 30_000
+"""How long a transaction may stay open."""
+
+_MARKER_AGE_MS = 60_000
+_LAG = 100_000
+_SIZE_BYTES = 50 * 2**30
+_GROWTH = 2.0
+_DRILL_AGE_MS = 26 * _MS_AN_HOUR
+_RATE = 0.05
+"""The shares of late and of quarantined records, of the recently read records (`TrafficCounts`)."""
+
+_RETENTION_USED = 0.5
+_LIVE_SHARE = 1 / 3
+"""The least share of the state log that a restore needs. Below it, Kafka's log cleaner is behind or has ended."""
+
 _LEAST_GROWTH_BYTES = 100 * 2**20
 """Growth of a smaller state is no finding: compaction has not begun yet."""
 
@@ -109,23 +125,6 @@ class LastDrill:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointLimits:
-    """The limits of the findings. Rates refer to the recently read records (`TrafficCounts`). `live_share` is the least
-    share of the state log that a restore needs; below it, Kafka's log cleaner is behind or has ended."""
-
-    marker_age_ms: int = 60_000
-    open_ms: int = 30_000
-    lag: int = 100_000
-    size_bytes: int = 50 * 2**30
-    growth: float = 2.0
-    live_share: float = 1 / 3
-    drill_age_ms: int = 26 * _MS_AN_HOUR
-    late_rate: float = 0.05
-    quarantine_rate: float = 0.05
-    retention_used: float = 0.5
-
-
-@dataclass(frozen=True, slots=True)
 class Finding:
     """One line of the report. A BAD finding leads to the verdict `health`. Any other finding can raise `alarm`."""
 
@@ -145,7 +144,6 @@ def findings(
     facts: CheckpointFacts,
     topics: TopicFacts,
     traffic: TrafficCounts | None,
-    limits: CheckpointLimits,
     size_before: int | None = None,
     drill: LastDrill | None = None,
 ) -> list[Finding]:
@@ -157,19 +155,19 @@ def findings(
     stuck = _list("open transactions", facts.stuck, "none that hides a record", Health.HUNG_PRODUCER)
     if facts.fault is not None:
         health = Health.CHECKPOINT_FOREIGN if facts.foreign else Health.CHECKPOINT_DAMAGED
-        return [stuck, Finding("marker", facts.fault, Grade.BAD, health), *_rates(traffic, limits)]
+        return [stuck, Finding("marker", facts.fault, Grade.BAD, health), *_rates(traffic)]
     return [
         stuck,
         _marker(facts),
-        _age(facts, limits),
+        _age(facts),
         _list("state topic", facts.unsuitable, "holds the state", Health.TOPIC_UNSUITABLE),
-        _size(facts, limits, size_before),
-        _live_share(facts, limits, drill),
-        _drill(facts, limits, drill),
+        _size(facts, size_before),
+        _live_share(facts, drill),
+        _drill(facts, drill),
         _list("replicas", facts.short_of_replicas, "enough in sync", Health.BROKER_DOWN),
-        _lag(facts, topics, limits),
-        _inputs(facts, topics, limits),
-        *_rates(traffic, limits),
+        _lag(facts, topics),
+        _inputs(facts, topics),
+        *_rates(traffic),
     ]
 
 
@@ -197,10 +195,10 @@ def _marker(facts: CheckpointFacts) -> Finding:
     return Finding("marker", f"batch {facts.batch_id}, last progress {progress}", Grade.OK)
 
 
-def _age(facts: CheckpointFacts, limits: CheckpointLimits) -> Finding:
+def _age(facts: CheckpointFacts) -> Finding:
     if facts.age_ms is None:
         return Finding("last batch", "none yet", Grade.OK)
-    grade = Grade.WARN if facts.age_ms > limits.marker_age_ms else Grade.OK
+    grade = Grade.WARN if facts.age_ms > _MARKER_AGE_MS else Grade.OK
     return Finding("last batch", f"{facts.age_ms / 1_000:.0f} s ago", grade, Health.STALLED)
 
 
@@ -211,26 +209,26 @@ def _list(check: str, wrong: Sequence[str], right: str, health: Health) -> Findi
     return Finding(check, "; ".join(wrong[:3]) + more, Grade.BAD, health)
 
 
-def _size(facts: CheckpointFacts, limits: CheckpointLimits, before: int | None) -> Finding:
+def _size(facts: CheckpointFacts, before: int | None) -> Finding:
     size = facts.size_bytes
     if size is None:
         return Finding("state size", "unknown: Kafka does not report it to this client", Grade.OK)
-    grown = before is not None and before >= _LEAST_GROWTH_BYTES and size > before * limits.growth
+    grown = before is not None and before >= _LEAST_GROWTH_BYTES and size > before * _GROWTH
     value = _mib(size) + (f", {_mib(before)} before" if before else "")
-    return Finding("state size", value, Grade.WARN if grown or size > limits.size_bytes else Grade.OK)
+    return Finding("state size", value, Grade.WARN if grown or size > _SIZE_BYTES else Grade.OK)
 
 
-def _live_share(facts: CheckpointFacts, limits: CheckpointLimits, drill: LastDrill | None) -> Finding:
+def _live_share(facts: CheckpointFacts, drill: LastDrill | None) -> Finding:
     """The part of the state log that a restore needs. The rest are records that Kafka has not compacted away yet."""
     size = facts.size_bytes
     if size is None or drill is None:
         return Finding("live share", "unknown without a drill and a size", Grade.OK)
-    is_small = drill.live_bytes < size * limits.live_share and size >= _LEAST_GROWTH_BYTES
+    is_small = drill.live_bytes < size * _LIVE_SHARE and size >= _LEAST_GROWTH_BYTES
     value = f"{_mib(drill.live_bytes)} of {_mib(size)}, {drill.orphans} orphans"
     return Finding("live share", value, Grade.WARN if is_small else Grade.OK)
 
 
-def _drill(facts: CheckpointFacts, limits: CheckpointLimits, drill: LastDrill | None) -> Finding:
+def _drill(facts: CheckpointFacts, drill: LastDrill | None) -> Finding:
     if drill is None:
         grade = Grade.OK if facts.batch_id is None else Grade.WARN
         return Finding("restore drill", "none yet (the DAG fraud_checkpoint_drill)", grade)
@@ -239,21 +237,21 @@ def _drill(facts: CheckpointFacts, limits: CheckpointLimits, drill: LastDrill | 
         f"batch {drill.batch_id} {age_ms / _MS_AN_HOUR:.1f} hours ago, in {drill.took_ms / 1_000:.1f} s, "
         f"digest {drill.digest[:16]}"
     )
-    if age_ms > limits.drill_age_ms:
+    if age_ms > _DRILL_AGE_MS:
         return Finding("restore drill", value, Grade.WARN, alarm=DRILL_OVERDUE)
     return Finding("restore drill", value, Grade.OK)
 
 
-def _lag(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLimits) -> Finding:
+def _lag(facts: CheckpointFacts, topics: TopicFacts) -> Finding:
     lag = sum(
         max(0, end - facts.next_offsets.get(topic, {}).get(partition, 0))
         for topic, ends in topics.ends.items()
         for partition, end in ends.items()
     )
-    return Finding("lag", f"{lag:,} offsets", Grade.WARN if lag > limits.lag else Grade.OK, Health.LAGGING)
+    return Finding("lag", f"{lag:,} offsets", Grade.WARN if lag > _LAG else Grade.OK, Health.LAGGING)
 
 
-def _inputs(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLimits) -> Finding:
+def _inputs(facts: CheckpointFacts, topics: TopicFacts) -> Finding:
     """Whether Kafka still has the first records of the next batch, and for how long."""
     if facts.lost:
         return _list("input offsets", facts.lost, "", Health.OFFSETS_LOST)
@@ -261,29 +259,23 @@ def _inputs(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLimits
         f"{topic}-{partition}: the oldest unread record is {_days(age_ms)} old; retention is {_days(kept_ms)}"
         for topic, ages_ms in topics.unread_ages_ms.items()
         for partition, age_ms in ages_ms.items()
-        if (kept_ms := topics.retentions_ms.get(topic)) is not None and age_ms > kept_ms * limits.retention_used
+        if (kept_ms := topics.retentions_ms.get(topic)) is not None and age_ms > kept_ms * _RETENTION_USED
     ]
     if expiring:
         return Finding("input offsets", "; ".join(expiring), Grade.WARN, alarm=HISTORY_AT_RISK)
     return Finding("input offsets", "all retained", Grade.OK)
 
 
-def _rates(traffic: TrafficCounts | None, limits: CheckpointLimits) -> Iterable[Finding]:
-    """The shares of late and quarantined records. Far above these limits, they are verdicts of the detector."""
+def _rates(traffic: TrafficCounts | None) -> Iterable[Finding]:
+    """The shares of late and quarantined records. Far above the limit, they are verdicts of the detector."""
     if traffic is None:
         return
-    for health, check, count, total, limit in (
-        (Health.MOSTLY_LATE, "late", traffic.late, traffic.rows, limits.late_rate),
-        (
-            Health.MOSTLY_QUARANTINED,
-            "quarantined",
-            traffic.quarantined,
-            traffic.rows + traffic.quarantined,
-            limits.quarantine_rate,
-        ),
+    for health, check, count, total in (
+        (Health.MOSTLY_LATE, "late", traffic.late, traffic.rows),
+        (Health.MOSTLY_QUARANTINED, "quarantined", traffic.quarantined, traffic.rows + traffic.quarantined),
     ):
         rate = count / max(1, total)
-        grade = Grade.WARN if rate > limit and count >= 10 else Grade.OK
+        grade = Grade.WARN if rate > _RATE and count >= 10 else Grade.OK
         yield Finding(check, f"{rate:.1%} of the last {total:,} records", grade, health)
 
 

@@ -11,8 +11,10 @@ from fraud_ops.verdicts.attempt_end import NOT_ALLOWED, assess_end, assess_refus
 from fraud_ops.verdicts.blind import silence
 from fraud_ops.verdicts.observation import DetectorObservation, NewestProgress
 from fraud_ops.verdicts.patience import last_progress_ms, patience_ms, process_start_ms
-from fraud_ops.verdicts.verdict import Health, Limits, Verdict
+from fraud_ops.verdicts.verdict import Health, Verdict
+from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.deploy.attempt import Attempt, AttemptPhase
+from fraud_rules.deploy.heartbeat import AGENT_SILENT_MS
 from fraud_rules.deploy.intent import IntentKind, IntentRecord
 from fraud_rules.errors import Fenced
 from fraud_rules.monitoring.shares import high_shares
@@ -20,9 +22,15 @@ from fraud_rules.runtime.clock import utc
 
 __all__ = ["assess_detector", "assess_supervision", "other_supervisor"]
 
+_CONTESTED_MS = 30_000
+"""Two supervisors that both report within this time are duplicates."""
+
+_CLOCK_SKEW_MS = 30_000
+"""The largest difference between the clocks of Airflow, the agent and the broker."""
+
 
 def assess_detector(
-    observation: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None = None
+    observation: DetectorObservation, limits: HealthSettings, now_ms: int, supervisor: str | None = None
 ) -> Verdict:
     """Assess an observation. `supervisor` is the caller's own id. With it, the verdict is DUPLICATE if another
     supervisor is active."""
@@ -31,7 +39,7 @@ def assess_detector(
     verdict = _assess_requested(observation, limits, now_ms, supervisor)
     if observation.hidden_reports is not None and verdict.health in _BY_SILENCE:
         verdict = Verdict(Health.HUNG_PRODUCER, (observation.hidden_reports.describe(now_ms), *verdict.reasons))
-    skewed = _clock_skews(observation, limits)
+    skewed = _clock_skews(observation)
     if skewed and verdict.health is Health.HEALTHY:
         verdict = Verdict(Health.CLOCK_SKEW, (*skewed, *verdict.reasons), verdict.error)
     elif skewed:
@@ -54,18 +62,20 @@ def _with_start_time(verdict: Verdict, observation: DetectorObservation) -> Verd
     return replace(verdict, reasons=(*verdict.reasons, f"{verdict.health} since {start:%Y-%m-%d %H:%M:%S} UTC"))
 
 
-def _clock_skews(observation: DetectorObservation, limits: Limits) -> list[str]:
+def _clock_skews(observation: DetectorObservation) -> list[str]:
     """A reason for each clock that differs from the broker's by more than the limit."""
     skews = {"Airflow's clock": observation.skew_ms, "the detector's clock": observation.detector_skew_ms}
     return [
         f"{name} is {_in_seconds(abs(skew_ms))} {'ahead of' if skew_ms > 0 else 'behind'} the broker's"
         for name, skew_ms in skews.items()
-        if skew_ms is not None and abs(skew_ms) > limits.clock_skew_ms
+        if skew_ms is not None and abs(skew_ms) > _CLOCK_SKEW_MS
     ]
 
 
-def _assess_requested(observation: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None) -> Verdict:
-    duplicate = _assess_duplicate(observation, limits, now_ms, supervisor)
+def _assess_requested(
+    observation: DetectorObservation, limits: HealthSettings, now_ms: int, supervisor: str | None
+) -> Verdict:
+    duplicate = _assess_duplicate(observation, now_ms, supervisor)
     if duplicate is not None:
         return duplicate
     if observation.effective_intent is None:
@@ -95,7 +105,7 @@ def _with_last_batch(verdict: Verdict, observation: DetectorObservation, now_ms:
     )
 
 
-def assess_supervision(observation: DetectorObservation, limits: Limits, now_ms: int) -> Verdict | None:
+def assess_supervision(observation: DetectorObservation, limits: HealthSettings, now_ms: int) -> Verdict | None:
     """UNSUPERVISED if no supervisor has checked a detector lately that should run; None otherwise."""
     if (
         observation.fault is not None
@@ -116,25 +126,21 @@ def assess_supervision(observation: DetectorObservation, limits: Limits, now_ms:
     )
 
 
-def other_supervisor(
-    observation: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None
-) -> str | None:
+def other_supervisor(observation: DetectorObservation, now_ms: int, supervisor: str | None) -> str | None:
     """A text that names another active supervisor of the detector; None without one. A supervisor that finds another
     one stays passive, so that only one acts."""
     if observation.deployment.supervision is None or supervisor is None:
         return None
     append_ms, last = observation.deployment.supervision
-    if last.supervisor == supervisor or now_ms - append_ms > limits.contested_ms:
+    if last.supervisor == supervisor or now_ms - append_ms > _CONTESTED_MS:
         return None
     return (
         f"{last.supervisor} also supervises {observation.detector} (last check {_in_seconds(now_ms - append_ms)} ago)"
     )
 
 
-def _assess_duplicate(
-    observation: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None
-) -> Verdict | None:
-    other = other_supervisor(observation, limits, now_ms, supervisor)
+def _assess_duplicate(observation: DetectorObservation, now_ms: int, supervisor: str | None) -> Verdict | None:
+    other = other_supervisor(observation, now_ms, supervisor)
     if other is not None:
         return Verdict(Health.DUPLICATE, (other,))
     if len(observation.writers) > len(set(observation.writers)):
@@ -144,7 +150,7 @@ def _assess_duplicate(
     return None
 
 
-def _assess_without_intent(observation: DetectorObservation, limits: Limits, now_ms: int) -> Verdict:
+def _assess_without_intent(observation: DetectorObservation, limits: HealthSettings, now_ms: int) -> Verdict:
     if observation.refusal is not None:
         return assess_refusal(observation.refusal.status)
     return _assess_unrequested(observation, limits, now_ms, 0) or Verdict(
@@ -152,7 +158,9 @@ def _assess_without_intent(observation: DetectorObservation, limits: Limits, now
     )
 
 
-def _assess_unrequested(observation: DetectorObservation, limits: Limits, now_ms: int, since_ms: int) -> Verdict | None:
+def _assess_unrequested(
+    observation: DetectorObservation, limits: HealthSettings, now_ms: int, since_ms: int
+) -> Verdict | None:
     """Assess a detector that runs without an intent, from its batches after `since_ms`; None without recent batches."""
     progress = observation.progress
     if progress is None or progress.append_ms <= since_ms or now_ms - progress.append_ms > limits.stalled_ms:
@@ -162,7 +170,9 @@ def _assess_unrequested(observation: DetectorObservation, limits: Limits, now_ms
     return Verdict(verdict.health, (*verdict.reasons, reason))
 
 
-def _assess_intent(observation: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
+def _assess_intent(
+    observation: DetectorObservation, intent: IntentRecord, limits: HealthSettings, now_ms: int
+) -> Verdict:
     attempt = observation.attempt
     if intent.intent.kind is IntentKind.DRAIN:
         return _assess_drain(observation, intent, limits, now_ms)
@@ -170,10 +180,12 @@ def _assess_intent(observation: DetectorObservation, intent: IntentRecord, limit
         return _assess_pending_intent(observation, intent, limits, now_ms)
     if attempt.status.phase.is_terminal:
         return _assess_takeover(observation, attempt, limits, now_ms) or assess_end(attempt.status)
-    return _assess_agent(observation, limits, now_ms) or _assess_process(observation, attempt, limits, now_ms)
+    return _assess_agent(observation, now_ms) or _assess_process(observation, attempt, limits, now_ms)
 
 
-def _assess_takeover(observation: DetectorObservation, attempt: Attempt, limits: Limits, now_ms: int) -> Verdict | None:
+def _assess_takeover(
+    observation: DetectorObservation, attempt: Attempt, limits: HealthSettings, now_ms: int
+) -> Verdict | None:
     """DEAD for a fenced detector if no other one has written a batch for as long as a start may take; else None.
 
     The broker also fences a detector whose host was suspended for a while. Then nothing else runs.
@@ -188,7 +200,9 @@ def _assess_takeover(observation: DetectorObservation, attempt: Attempt, limits:
     return Verdict(Health.DEAD, (nothing, describe_attempt(attempt.status)), attempt.status.error_name)
 
 
-def _assess_drain(observation: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
+def _assess_drain(
+    observation: DetectorObservation, intent: IntentRecord, limits: HealthSettings, now_ms: int
+) -> Verdict:
     request = f"requested by {intent.intent.requested_by}: {intent.intent.reason}"
     if not observation.is_stopped or observation.attempt is None:
         return Verdict(Health.DRAINING, (request,))
@@ -198,11 +212,11 @@ def _assess_drain(observation: DetectorObservation, intent: IntentRecord, limits
 
 
 def _assess_pending_intent(
-    observation: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int
+    observation: DetectorObservation, intent: IntentRecord, limits: HealthSettings, now_ms: int
 ) -> Verdict:
     age_ms = now_ms - intent.append_ms
-    silent = _assess_agent(observation, limits, now_ms)
-    if silent is not None and age_ms > limits.agent_silent_ms:
+    silent = _assess_agent(observation, now_ms)
+    if silent is not None and age_ms > AGENT_SILENT_MS:
         return silent
     requested = f"requested {_in_seconds(age_ms)} ago (epoch {intent.epoch})"
     attempt = observation.attempt
@@ -216,19 +230,19 @@ def _assess_pending_intent(
     return Verdict(Health.DEAD, (overdue,) if len(reasons) == 1 else (reasons[0], overdue))
 
 
-def _assess_agent(observation: DetectorObservation, limits: Limits, now_ms: int) -> Verdict | None:
+def _assess_agent(observation: DetectorObservation, now_ms: int) -> Verdict | None:
     if observation.deployment.agent is None:
         return Verdict(Health.AGENT_SILENT, ("no agent has reported yet: start an agent (fraud detector agent)",))
     append_ms, agent = observation.deployment.agent
     age_ms = now_ms - append_ms
-    if age_ms <= limits.agent_silent_ms:
+    if age_ms <= AGENT_SILENT_MS:
         return None
     return Verdict(
         Health.AGENT_SILENT, (f"the agent {agent.agent} on {agent.host} has been silent for {_in_seconds(age_ms)}",)
     )
 
 
-def _assess_process(observation: DetectorObservation, attempt: Attempt, limits: Limits, now_ms: int) -> Verdict:
+def _assess_process(observation: DetectorObservation, attempt: Attempt, limits: HealthSettings, now_ms: int) -> Verdict:
     status, start_ms = attempt.status, process_start_ms(attempt)
     progress = observation.progress
     if progress is not None and progress.append_ms >= start_ms:
@@ -245,7 +259,7 @@ def _assess_process(observation: DetectorObservation, attempt: Attempt, limits: 
 
 
 def _assess_long_batch(
-    observation: DetectorObservation, attempt: Attempt, progress: NewestProgress, limits: Limits, now_ms: int
+    observation: DetectorObservation, attempt: Attempt, progress: NewestProgress, limits: HealthSettings, now_ms: int
 ) -> Verdict | None:
     """Assess a detector whose current batch takes longer than `stalled_ms`; None for a shorter batch."""
     age_ms = now_ms - progress.append_ms
@@ -269,7 +283,9 @@ def _describe_standstill(idle_ms: int, limit_ms: int) -> str:
     return f"the process is alive, but has made no progress for {_in_seconds(idle_ms)} (limit {_in_seconds(limit_ms)})"
 
 
-def _assess_batches(observation: DetectorObservation, progress: NewestProgress, limits: Limits, now_ms: int) -> Verdict:
+def _assess_batches(
+    observation: DetectorObservation, progress: NewestProgress, limits: HealthSettings, now_ms: int
+) -> Verdict:
     age_ms = now_ms - progress.append_ms
     batch = f"batch {progress.progress.batch_id} ended {_in_seconds(age_ms)} ago"
     hidden = observation.open_transaction

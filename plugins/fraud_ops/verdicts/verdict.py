@@ -1,15 +1,12 @@
-"""The values of a verdict about a detector: its state with reasons, and the limits that lead to it."""
+"""The values of a verdict about a detector: its state with reasons."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from fraud_rules.configuration.settings import HealthSettings
-from fraud_rules.deploy.heartbeat import AGENT_SILENT_MS
-
-__all__ = ["Health", "Limits", "Verdict"]
+__all__ = ["Health", "Verdict"]
 
 
 class Health(StrEnum):
@@ -45,39 +42,6 @@ class Health(StrEnum):
 
 
 _WELL = frozenset({Health.HEALTHY, Health.STARTING, Health.DRAINING, Health.STOPPED})
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of verdicts. Times are in ms, `lag` is in unread transactions. See `HealthSettings`.
-
-    An agent counts as silent after `agent_silent_ms` without a heartbeat. Two supervisors that both report within
-    `contested_ms` are duplicates. `clock_skew_ms` bounds the difference between the clocks of Airflow and the broker.
-
-    A detector finishes a batch at least every tick (10 s). So it hangs if it finishes no batch and makes no progress
-    within one for `stalled_ms`. `starting_ms` is the same limit for a start, up to the end of its first batch.
-    """
-
-    starting_ms: int = 180_000
-    stalled_ms: int = 40_000
-    lag: int = 100_000
-    agent_silent_ms: int = AGENT_SILENT_MS
-    unsupervised_ms: int = 120_000
-    contested_ms: int = 30_000
-    quarantined_percent: int = 20
-    late_percent: int = 20
-    silent_ms: int = 86_400_000
-    clock_skew_ms: int = 30_000
-    open_transaction_ms: int = 30_000
-
-    @classmethod
-    def of(cls, settings: HealthSettings) -> Limits:
-        """The configured limits."""
-        return cls(**asdict(settings))
-
-    def as_dict(self) -> dict[str, int]:
-        """The limits as arguments of a trigger."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from fraud_ops.alarms import Alarm
 from fraud_ops.verdicts.checkpoint import (
-    CheckpointLimits,
+    OPEN_MS,
     Finding,
     Grade,
     LastDrill,
@@ -52,9 +52,8 @@ class CheckCheckpointOperator(DetectorOperator):
 
     operator_extra_links = (Runbook(),)
 
-    def __init__(self, *, checkpoint_limits: CheckpointLimits | None = None, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(inlets=[DRILL], outlets=[CHECKPOINT], **kwargs)
-        self.checkpoint_limits = checkpoint_limits or CheckpointLimits()
 
     def execute(self, context: Context) -> dict[str, Any]:
         hook = self.hook()
@@ -91,14 +90,14 @@ class CheckCheckpointOperator(DetectorOperator):
     ) -> Sequence[Finding]:
         from fraud_rules_airflow.hooks.checkpoint import CheckpointHook
 
-        limits, reader = self.checkpoint_limits, CheckpointHook(hook.kafka, hook.settings)
-        facts = reader.facts(observation.at_ms, open_ms=limits.open_ms)
+        reader = CheckpointHook(hook.kafka, hook.settings)
+        facts = reader.facts(observation.at_ms, open_ms=OPEN_MS)
         # Without `map_indexes`, Airflow returns a list if two earlier runs have pushed a size.
         before = context["ti"].xcom_pull(task_ids=self.task_id, key=_SIZE, include_prior_dates=True, map_indexes=-1)
         if facts.size_bytes is not None:
             context["ti"].xcom_push(key=_SIZE, value=facts.size_bytes)
         topics = reader.topics(facts, observation.at_ms)
-        return findings(facts, topics, observation.traffic, limits, before, _last_drill(context))
+        return findings(facts, topics, observation.traffic, before, _last_drill(context))
 
 
 def _last_drill(context: Context) -> LastDrill | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from fraud_ops.verdicts.actions import ActionKind, OperatorRequest, action_to_deploy, request_text
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.until import Outcome, Until
-from fraud_ops.verdicts.verdict import Limits
+from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.deploy.release import fingerprint
 from fraud_rules_airflow.airflow_ui.links import LINKS, publish_links
 from fraud_rules_airflow.error_mapping import airflow_errors
@@ -40,7 +41,12 @@ class DetectorOperator(BaseOperator):
     template_fields: Sequence[str] = ()
 
     def __init__(
-        self, *, kafka_conn_id: str = KAFKA, spark_conn_id: str = SPARK, limits: Limits | None = None, **kwargs: Any
+        self,
+        *,
+        kafka_conn_id: str = KAFKA,
+        spark_conn_id: str = SPARK,
+        limits: HealthSettings | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.kafka_conn_id = kafka_conn_id
@@ -51,15 +57,15 @@ class DetectorOperator(BaseOperator):
         """A hook for the detector. Each process that runs a part of the task creates its own."""
         return FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id)
 
-    def health_limits(self) -> Limits:
+    def health_limits(self) -> HealthSettings:
         """The limits of the constructor, or else the configured ones. Raises ConfigError."""
-        return self.limits or Limits.of(self.hook().settings.health)
+        return self.limits or self.hook().settings.health
 
     def await_outcome(self, until: Until, record: IntentRecord, timeout: timedelta) -> None:
         """Defer until the intent has reached the state `until`, or cannot reach it."""
         self.defer(
             trigger=OutcomeTrigger(
-                until.value, record.epoch, kafka_conn_id=self.kafka_conn_id, limits=self.health_limits().as_dict()
+                until.value, record.epoch, kafka_conn_id=self.kafka_conn_id, limits=asdict(self.health_limits())
             ),
             method_name="after",
             kwargs={"epoch": record.epoch},

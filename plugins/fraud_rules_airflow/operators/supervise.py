@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -131,7 +132,7 @@ class SuperviseOperator(DetectorOperator):
                 own=own,
                 settled=settled,
                 link=_link(context),
-                limits=self.health_limits().as_dict(),
+                limits=asdict(self.health_limits()),
                 look_s=self.look_s,
             ),
             method_name="resume",

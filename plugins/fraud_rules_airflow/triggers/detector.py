@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import closing
+from dataclasses import asdict
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -19,7 +20,8 @@ from fraud_ops.verdicts.actions import SupervisorAction, next_action
 from fraud_ops.verdicts.health import assess_detector, other_supervisor
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.until import Until, outcome
-from fraud_ops.verdicts.verdict import Health, Limits, Verdict
+from fraud_ops.verdicts.verdict import Health, Verdict
+from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.deploy.intent import SUPERVISOR
 from fraud_rules.deploy.plan import outlook
 from fraud_rules.deploy.release import Release, fingerprint
@@ -70,7 +72,7 @@ class OutcomeTrigger(BaseTrigger):
         self.until = Until(until)
         self.epoch = epoch
         self.kafka_conn_id = kafka_conn_id
-        self.limits = Limits(**(limits or {}))
+        self.limits = HealthSettings(**(limits or {}))
         self.look_s = look_s
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -78,7 +80,7 @@ class OutcomeTrigger(BaseTrigger):
             "until": self.until.value,
             "epoch": self.epoch,
             "kafka_conn_id": self.kafka_conn_id,
-            "limits": self.limits.as_dict(),
+            "limits": asdict(self.limits),
             "look_s": self.look_s,
         }
 
@@ -135,7 +137,7 @@ class SupervisionTrigger(BaseTrigger):
         self.declared = declared
         self.known = known
         self.link = link
-        self.limits = Limits(**(limits or {}))
+        self.limits = HealthSettings(**(limits or {}))
         self.look_s = look_s
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -148,7 +150,7 @@ class SupervisionTrigger(BaseTrigger):
             "own": self.own,
             "settled": self.settled,
             "link": self.link,
-            "limits": self.limits.as_dict(),
+            "limits": asdict(self.limits),
             "look_s": self.look_s,
         }
 
@@ -227,7 +229,7 @@ class SupervisionTrigger(BaseTrigger):
 
     def _record_supervision(self, hook: FraudDetectorHook, observation: DetectorObservation, verdict: Verdict) -> None:
         """Record the verdict, unless another supervisor is active. After a failure, a later observation retries."""
-        if other_supervisor(observation, self.limits, observation.at_ms, supervisor_id()) is not None:
+        if other_supervisor(observation, observation.at_ms, supervisor_id()) is not None:
             return
         try:
             hook.record_supervision(observation, verdict.health.value, self.link)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
+from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.logs.detector_status import TrafficCounts
 
-__all__ = ["HighShare", "ShareLimits", "ShareVerdict", "high_shares"]
+__all__ = ["HighShare", "ShareVerdict", "high_shares"]
 
 _FEWEST: Final = 20
 """The smallest number of records whose share counts."""
@@ -22,16 +23,6 @@ class ShareVerdict(StrEnum):
     MOSTLY_LATE = "MOSTLY_LATE"
 
 
-class ShareLimits(Protocol):
-    """The limits of `high_shares`, as in `fraud_rules.configuration.settings.HealthSettings`."""
-
-    @property
-    def quarantined_percent(self) -> int: ...
-
-    @property
-    def late_percent(self) -> int: ...
-
-
 @dataclass(frozen=True, slots=True)
 class HighShare:
     """A share above its limit: the verdict, the share with its cause, and the work of the operator."""
@@ -41,7 +32,7 @@ class HighShare:
     remedy: str
 
 
-def high_shares(traffic: TrafficCounts | None, limits: ShareLimits) -> Iterator[HighShare]:
+def high_shares(traffic: TrafficCounts | None, limits: HealthSettings) -> Iterator[HighShare]:
     """Yield the shares of the last five minutes that are above their limits, quarantine first."""
     if traffic is None:
         return

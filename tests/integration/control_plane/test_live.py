@@ -22,8 +22,9 @@ from fraud_control.domain.read_models import RuleWithForms
 from fraud_control.sync.background import Background
 from fraud_ops.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
-from fraud_ops.verdicts.verdict import Health, Limits
+from fraud_ops.verdicts.verdict import Health
 from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.logs.rule_status import await_operations
 from fraud_rules.runtime import clock
 from tests.support.control_plane.scene import ADA, Scene, rule_input
@@ -95,7 +96,7 @@ def await_blind(installation: Installation) -> None:
 
         def is_blind() -> bool:
             seen = watch.observe()
-            verdict = assess_detector(seen, Limits(), seen.at_ms)
+            verdict = assess_detector(seen, HealthSettings(), seen.at_ms)
             return verdict.health is Health.MOSTLY_QUARANTINED and "payeeId" in verdict.reasons[0]
 
         until(is_blind, "the detector is blind")

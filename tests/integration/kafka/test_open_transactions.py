@@ -15,8 +15,8 @@ from confluent_kafka import Producer
 
 from fraud_ops.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
-from fraud_ops.verdicts.verdict import Health, Limits
-from fraud_rules.configuration.settings import DetectorSettings
+from fraud_ops.verdicts.verdict import Health
+from fraud_rules.configuration.settings import DetectorSettings, HealthSettings
 from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.kafka.topics import delete
 from fraud_rules.kafka.transactional_ids import detector_id
@@ -109,7 +109,7 @@ def test_payments_behind_an_open_transaction_wait_until_it_is_aborted(
         assert until(lambda: meter.lag(read[name]) == waiting, "the lag of the next batch counts them")
         meter.stop()
 
-        verdict = assess_detector(observer.observe(), Limits(), now_ms())
+        verdict = assess_detector(observer.observe(), HealthSettings(), now_ms())
         assert verdict.health is Health.HUNG_PRODUCER
         said = f"a transaction of producer {found.producer_id} ({hung.name}) has been open for "
         assert verdict.reasons[0].startswith(said)
@@ -125,7 +125,7 @@ def test_payments_behind_an_open_transaction_wait_until_it_is_aborted(
         cleared = until(lambda: (now := polled(reader)).open_transaction is None and now, "the outage ends")
         assert (cleared.severity, cleared.waiting) == (Severity.NONE, BEHIND + 2)  # with the marker of the abort
     with DetectorObserver(topics.kafka, settings) as observer:
-        assert assess_detector(observer.observe(), Limits(), now_ms()).health is Health.HEALTHY
+        assert assess_detector(observer.observe(), HealthSettings(), now_ms()).health is Health.HEALTHY
 
 
 def test_a_transaction_of_another_detector_hides_the_reports_and_the_own_one_does_not(
@@ -154,7 +154,7 @@ def test_a_short_transaction_in_flight_raises_nothing(topics: OwnTopics, setting
         produce(topics.bootstrap, name, [b"{}"] * BEHIND)
         seen = polled(reader)
         assert (seen.waiting, seen.severity, seen.open_transaction) == (BEHIND + 1, Severity.NONE, None)
-        assert assess_detector(observer.observe(), Limits(), now_ms()).health is Health.HEALTHY
+        assert assess_detector(observer.observe(), HealthSettings(), now_ms()).health is Health.HEALTHY
         hung.end()
 
 

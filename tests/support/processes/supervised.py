@@ -28,9 +28,10 @@ from fraud_local.users import LocalUsers
 from fraud_ops.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.observation import DetectorObservation
-from fraud_ops.verdicts.verdict import Health, Limits, Verdict
+from fraud_ops.verdicts.verdict import Health, Verdict
 from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.deploy.attempt import Attempt
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.logs.recorder import record_run
@@ -74,12 +75,12 @@ class Supervised:
         return self._watch.observe()
 
     def verdict(self) -> Verdict:
-        return assess_detector(self.look(), Limits(), now_ms())
+        return assess_detector(self.look(), HealthSettings(), now_ms())
 
     def await_health(self, wanted: Health, timeout_s: float = RUN_S) -> DetectorObservation:
         def reached() -> DetectorObservation | None:
             seen = self.look()
-            return seen if assess_detector(seen, Limits(), now_ms()).health is wanted else None
+            return seen if assess_detector(seen, HealthSettings(), now_ms()).health is wanted else None
 
         return until(reached, f"the detector is {wanted}", timeout_s, _LOOK_S)
 
@@ -89,7 +90,9 @@ class Supervised:
         def reached() -> DetectorObservation | None:
             seen = self.look()
             later = seen.intents.epoch > epoch and seen.attempt is not None and seen.attempt.status.epoch > epoch
-            return seen if later and assess_detector(seen, Limits(), now_ms()).health is Health.HEALTHY else None
+            return (
+                seen if later and assess_detector(seen, HealthSettings(), now_ms()).health is Health.HEALTHY else None
+            )
 
         return until(reached, f"a healthy attempt after epoch {epoch}", timeout_s, _LOOK_S)
 

@@ -10,7 +10,7 @@ from msgspec import structs
 from fraud_ops.verdicts.actions import ActionKind, action_to_deploy, next_action
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.until import Outcome, Until, outcome
-from fraud_ops.verdicts.verdict import Limits
+from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.deploy.attempt import AttemptPhase as Phase
 from fraud_rules.deploy.plan import Outlook, outlook
 from fraud_rules.errors import ConfigError
@@ -76,7 +76,7 @@ DEPLOY = {
 
 @pytest.mark.parametrize(("world", "ahead", "expected"), SUPERVISE.values(), ids=SUPERVISE.keys())
 def test_what_a_supervisor_does(world: World, ahead: Outlook, expected: ActionKind) -> None:
-    verdict = assess_detector(world.seen, Limits(), NOW_MS)
+    verdict = assess_detector(world.seen, HealthSettings(), NOW_MS)
     step = next_action(world.seen, verdict, ahead, NOW_MS)
     assert step.kind is expected, step
     wanted = {ActionKind.START: A, ActionKind.ROLL_BACK: B}.get(expected)
@@ -86,7 +86,7 @@ def test_what_a_supervisor_does(world: World, ahead: Outlook, expected: ActionKi
 
 @pytest.mark.parametrize(("world", "expected"), DEPLOY.values(), ids=DEPLOY.keys())
 def test_what_a_deployment_does(world: World, expected: ActionKind) -> None:
-    step = action_to_deploy(world.seen, assess_detector(world.seen, Limits(), NOW_MS, "http://here"), B)
+    step = action_to_deploy(world.seen, assess_detector(world.seen, HealthSettings(), NOW_MS, "http://here"), B)
     assert step.kind is expected, step
     assert (step.release == B) is (expected is ActionKind.START)
 
@@ -95,7 +95,7 @@ def test_of_alternating_hosts_with_old_and_new_code_only_the_new_code_is_started
     old, new = structs.replace(A, code="01d"), structs.replace(A, code="ef0")
     world, started = World().asked(old).said(Phase.RUNNING).wrote(ago_s=1), []
     for declared in (old, new, old, new, structs.replace(old, settings="key_groups: 32"), new):
-        step = action_to_deploy(world.seen, assess_detector(world.seen, Limits(), NOW_MS), declared)
+        step = action_to_deploy(world.seen, assess_detector(world.seen, HealthSettings(), NOW_MS), declared)
         if step.release is not None:
             started.append(step.release.code)
             world = world.asked(step.release).said(Phase.RUNNING).wrote(ago_s=1)
@@ -106,7 +106,7 @@ def test_of_alternating_hosts_with_old_and_new_code_only_the_new_code_is_started
 def test_only_a_person_returns_to_earlier_code() -> None:
     old, new = structs.replace(A, code="01d"), structs.replace(A, code="ef0")
     world = World().asked(old).asked(new).asked(old, by="start by ann").said(Phase.RUNNING).wrote(ago_s=1)
-    verdict = assess_detector(world.seen, Limits(), NOW_MS)
+    verdict = assess_detector(world.seen, HealthSettings(), NOW_MS)
     assert action_to_deploy(world.seen, verdict, old).kind is ActionKind.NOTHING
     assert action_to_deploy(world.seen, verdict, new).kind is ActionKind.REFUSE
     assert action_to_deploy(world.seen, verdict, structs.replace(A, code="ef1")).kind is ActionKind.START
@@ -118,7 +118,7 @@ def test_pauses_grow_until_the_rollback() -> None:
     acts = []
     for tries in range(1, 6):
         world = world.asked(B, ago_s=10).said(Phase.FAILED, exit_code=14, ago_s=10 * tries)
-        verdict = assess_detector(world.seen, Limits(), NOW_MS)
+        verdict = assess_detector(world.seen, HealthSettings(), NOW_MS)
         acts.append(
             next_action(world.seen, verdict, outlook(world.seen.intents, world.seen.deployment, NOW_MS), NOW_MS)
         )
@@ -157,7 +157,7 @@ UNTIL = {
 
 @pytest.mark.parametrize(("until", "world", "reached"), UNTIL.values(), ids=UNTIL.keys())
 def test_a_wait_has_an_outcome(until: Until, world: World, reached: bool | None) -> None:
-    ended = outcome(until, world.seen.intents.epoch, world.seen, assess_detector(world.seen, Limits(), NOW_MS))
+    ended = outcome(until, world.seen.intents.epoch, world.seen, assess_detector(world.seen, HealthSettings(), NOW_MS))
     assert (None if ended is None else ended.reached) is reached
     if ended is not None:
         assert Outcome.of(ended.as_dict()) == ended
@@ -165,7 +165,7 @@ def test_a_wait_has_an_outcome(until: Until, world: World, reached: bool | None)
 
 def test_a_later_intent_ends_the_wait() -> None:
     world = running().asked(B)
-    ended = outcome(Until.HEALTHY, 0, world.seen, assess_detector(world.seen, Limits(), NOW_MS))
+    ended = outcome(Until.HEALTHY, 0, world.seen, assess_detector(world.seen, HealthSettings(), NOW_MS))
     assert ended is not None
     assert not ended.reached
     assert "superseded by" in ended.said

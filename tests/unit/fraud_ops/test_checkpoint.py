@@ -15,7 +15,6 @@ from fraud_ops.verdicts.checkpoint import (
     DRILL_OVERDUE,
     HISTORY_AT_RISK,
     CheckpointFacts,
-    CheckpointLimits,
     Finding,
     Grade,
     LastDrill,
@@ -92,7 +91,7 @@ FINDINGS: dict[str, tuple[dict[str, Any], dict[str, Any], Grade, Health]] = {
 @pytest.mark.parametrize(("harm", "topics", "grade", "health"), FINDINGS.values(), ids=FINDINGS.keys())
 def test_findings(harm: dict[str, Any], topics: dict[str, Any], grade: Grade, health: Health) -> None:
     traffic = TrafficCounts(0, rows=1_000, late=0, quarantined=0)
-    found = findings(replace(FACTS, **harm), replace(TOPICS, **topics), traffic, CheckpointLimits(), drill=DRILL)
+    found = findings(replace(FACTS, **harm), replace(TOPICS, **topics), traffic, drill=DRILL)
     assert overall(found) == (grade, health), table(found)
 
 
@@ -138,7 +137,7 @@ def facts_of(topics: OwnTopics, now_ms: int = 0, **settings: Any) -> CheckpointF
 
 
 def verdict_of(facts: CheckpointFacts) -> tuple[Health, str]:
-    found = findings(facts, TopicFacts(), None, CheckpointLimits())
+    found = findings(facts, TopicFacts(), None)
     return overall(found)[1], table(found)
 
 
@@ -306,9 +305,7 @@ def test_the_oldest_unread_record_is_read_from_kafka(topics: OwnTopics) -> None:
 
     def found(now_ms: int) -> tuple[TopicFacts, Finding]:
         seen = hook.topics(facts, now_ms)
-        return seen, next(
-            each for each in findings(facts, seen, None, CheckpointLimits()) if each.check == "input offsets"
-        )
+        return seen, next(each for each in findings(facts, seen, None) if each.check == "input offsets")
 
     seen, before = found(appended_ms + half_ms)
     assert seen.unread_ages_ms == {name: {0: half_ms}, topics.names.rules: {}}
@@ -322,7 +319,7 @@ def test_the_oldest_unread_record_is_read_from_kafka(topics: OwnTopics) -> None:
 def test_many_late_or_quarantined_records_are_a_warning() -> None:
     def grade(late: int, quarantined: int) -> Grade:
         traffic = TrafficCounts(0, rows=1_000, late=late, quarantined=quarantined)
-        return overall(findings(FACTS, TOPICS, traffic, CheckpointLimits(), drill=DRILL))[0]
+        return overall(findings(FACTS, TOPICS, traffic, drill=DRILL))[0]
 
     assert [grade(50, 0), grade(51, 0), grade(0, 52), grade(0, 53)] == [Grade.OK, Grade.WARN, Grade.OK, Grade.WARN]
 
@@ -332,7 +329,7 @@ def test_growth_is_against_the_check_before() -> None:
     mib = 2**20
     grown, drill = replace(FACTS, size_bytes=500 * mib), replace(DRILL, live_bytes=400 * mib)
     found = [
-        overall(findings(grown, TOPICS, None, CheckpointLimits(), before_mib and before_mib * mib, drill))[0]
+        overall(findings(grown, TOPICS, None, before_mib and before_mib * mib, drill))[0]
         for before_mib in (None, 99, 100, 249, 250)
     ]
     assert found == [Grade.OK, Grade.OK, Grade.WARN, Grade.WARN, Grade.OK]
@@ -363,5 +360,5 @@ def test_a_detector_without_a_drill_is_a_warning_once_it_has_a_batch() -> None:
 
 
 def named(check: str, facts: CheckpointFacts, drill: LastDrill | None) -> Finding:
-    found = findings(facts, TOPICS, None, CheckpointLimits(), drill=drill)
+    found = findings(facts, TOPICS, None, drill=drill)
     return next(each for each in found if each.check == check)

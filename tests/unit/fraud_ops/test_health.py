@@ -9,7 +9,7 @@ import pytest
 
 from fraud_ops.verdicts.health import assess_detector, assess_supervision
 from fraud_ops.verdicts.observation import DetectorObservation
-from fraud_ops.verdicts.verdict import Health, Limits, Verdict
+from fraud_ops.verdicts.verdict import Health, Verdict
 from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.deploy.attempt import AttemptPhase as Phase
 from fraud_rules.deploy.work import Work, WorkPhase
@@ -271,7 +271,7 @@ TABLE = {
 
 @pytest.mark.parametrize(("world", "expected", "reason"), TABLE.values(), ids=TABLE.keys())
 def test_verdict(world: World, expected: Health, reason: str) -> None:
-    verdict = assess_detector(world.seen, Limits(), NOW_MS, supervisor="http://here")
+    verdict = assess_detector(world.seen, HealthSettings(), NOW_MS, supervisor="http://here")
     assert verdict.health is expected, verdict
     assert reason in "; ".join(verdict.reasons)
     assert Verdict.of(verdict.as_dict()) == verdict
@@ -289,7 +289,7 @@ SINCE = {
 
 @pytest.mark.parametrize(("world", "ago_s"), SINCE.values(), ids=SINCE.keys())
 def test_a_verdict_about_a_working_detector_has_its_beginning(world: World, ago_s: int) -> None:
-    verdict = assess_detector(world.seen, Limits(), NOW_MS, supervisor="http://here")
+    verdict = assess_detector(world.seen, HealthSettings(), NOW_MS, supervisor="http://here")
     since = datetime.fromtimestamp(NOW_MS / 1_000 - ago_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     assert verdict.reasons[-1] == f"{verdict.health} since {since}"
 
@@ -304,26 +304,23 @@ def test_a_verdict_about_a_working_detector_has_its_beginning(world: World, ago_
     ],
 )
 def test_the_limits_of_shares_and_silence_are_settings(name: str, value: int, world: World, found: Health) -> None:
-    configured = Limits.of(replace(HealthSettings(), **{name: value}))
-    verdicts = [
-        assess_detector(world.seen, limits, NOW_MS).health for limits in (Limits.of(HealthSettings()), configured)
-    ]
+    configured = replace(HealthSettings(), **{name: value})
+    verdicts = [assess_detector(world.seen, limits, NOW_MS).health for limits in (HealthSettings(), configured)]
     assert verdicts == [found, Health.HEALTHY]
-
-
-def test_the_limits_are_those_of_the_settings_by_default() -> None:
-    assert Limits() == Limits.of(HealthSettings())
 
 
 def test_a_broker_that_is_away_is_a_verdict() -> None:
     seen = DetectorObservation.failed(DETECTOR, NOW_MS, "no Kafka answers at kafka:9092")
-    assert assess_detector(seen, Limits(), NOW_MS) == Verdict(Health.BROKER_DOWN, ("no Kafka answers at kafka:9092",))
+    assert assess_detector(seen, HealthSettings(), NOW_MS) == Verdict(
+        Health.BROKER_DOWN, ("no Kafka answers at kafka:9092",)
+    )
 
 
 def test_only_the_clock_makes_a_working_detector_stall() -> None:
     seen = running(ago_s=300).wrote(ago_s=0).seen
     verdicts = [
-        assess_detector(seen, Limits(stalled_ms=1_000), NOW_MS + later_ms).health for later_ms in (0, 1_000, 1_001)
+        assess_detector(seen, HealthSettings(stalled_ms=1_000), NOW_MS + later_ms).health
+        for later_ms in (0, 1_000, 1_001)
     ]
     assert verdicts == [Health.HEALTHY, Health.HEALTHY, Health.STALLED]
 
@@ -356,7 +353,7 @@ LONG_AGO = World().asked(release(), ago_s=600).said(Phase.RUNNING, ago_s=590).wr
     ],
 )
 def test_a_missing_supervisor_is_reported(world: World, reason: str | None) -> None:
-    verdict = assess_supervision(world.seen, Limits(), NOW_MS)
+    verdict = assess_supervision(world.seen, HealthSettings(), NOW_MS)
     if reason is None:
         assert verdict is None
     else:

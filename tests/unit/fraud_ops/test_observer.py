@@ -10,8 +10,8 @@ import pytest
 from fraud_ops.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.observation import DetectorObservation
-from fraud_ops.verdicts.verdict import Health, Limits, Verdict
-from fraud_rules.configuration.settings import DetectorSettings
+from fraud_ops.verdicts.verdict import Health, Verdict
+from fraud_rules.configuration.settings import DetectorSettings, HealthSettings
 from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus, Supervision
 from fraud_rules.deploy.deployment_log import DeploymentLog, write_supervision
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
@@ -99,7 +99,7 @@ def test_the_watch_sums_up_rows_and_the_newest_append_time(topics: OwnTopics, wa
 @pytest.mark.parametrize("ahead_ms", [-3_600_000, 3_600_000])
 def test_a_wrong_clock_of_this_host_changes_no_age(topics: OwnTopics, ahead_ms: int) -> None:
     """A detector that has stopped making batches is STALLED, and an agent that reports is not silent."""
-    limits, settings = Limits(stalled_ms=3_000), DetectorSettings(detector=DETECTOR, topics=topics.names)
+    limits, settings = HealthSettings(stalled_ms=3_000), DetectorSettings(detector=DETECTOR, topics=topics.names)
     intent = world_running().intents[0].intent
     append_records(topics.kafka, topics.names.detector_intents, [(DETECTOR.encode(), intent.encode())])
     log = DeploymentLog.open(topics.kafka, topics.names.detector_attempts, DETECTOR)

@@ -20,8 +20,8 @@ from airflow.triggers.base import TriggerEvent
 from fraud_ops.alarms import Alarm, decode_alarm
 from fraud_ops.verdicts.actions import OperatorRequest
 from fraud_ops.verdicts.observation import DetectorObservation
-from fraud_ops.verdicts.verdict import Limits
 from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus
 from fraud_rules.deploy.deployment_log import DeploymentLog, append_intent
 from fraud_rules.deploy.intent import IntentKind, IntentRecord
@@ -399,7 +399,7 @@ def test_a_drill_that_cannot_restore_the_state_fails_by_name(home: Path, topics:
 
 
 def test_a_missing_supervisor_is_reported_at_each_run_and_its_end_once(home: Path, topics: OwnTopics) -> None:
-    check = CheckSupervisionOperator(task_id="check", limits=Limits(unsupervised_ms=0))
+    check = CheckSupervisionOperator(task_id="check", limits=HealthSettings(unsupervised_ms=0))
     assert "no start has been requested" in check.execute(Run().context)
     deferred(DeployOperator(task_id="deploy"))
     run = Run()

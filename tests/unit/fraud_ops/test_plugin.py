@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -16,8 +17,8 @@ from fastapi import HTTPException
 from fastapi.testclient import TestClient
 
 from fraud_control.web.documents.runbook_pages import create_app, visible_log
-from fraud_ops.verdicts.verdict import Limits
 from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules_airflow.airflow_ui.web_parts import DeferredParts, applications, pages_address
 from fraud_rules_airflow.triggers.detector import OutcomeTrigger, SupervisionTrigger
 from fraud_rules_airflow.triggers.rules import RulesLiveTrigger
@@ -36,7 +37,7 @@ print(json.dumps({"plugins": names, "links": links, "loaded": loaded, "added": s
 """
 
 TRIGGERS: list[BaseTrigger] = [
-    OutcomeTrigger("healthy", 7, kafka_conn_id="fraud_kafka", limits=Limits(lag=5).as_dict(), look_s=0.5),
+    OutcomeTrigger("healthy", 7, kafka_conn_id="fraud_kafka", limits=asdict(HealthSettings(lag=5)), look_s=0.5),
     SupervisionTrigger(
         kafka_conn_id="fraud_kafka",
         spark_conn_id="spark_default",
@@ -44,7 +45,7 @@ TRIGGERS: list[BaseTrigger] = [
         declared="f00d",
         known="DEAD@3",
         link="http://here",
-        limits=Limits(lag=5).as_dict(),
+        limits=asdict(HealthSettings(lag=5)),
     ),
     RulesLiveTrigger([3, 1], kafka_conn_id="fraud_kafka"),
     WarmUpTrigger("fraud_kafka", look_s=0.5),
