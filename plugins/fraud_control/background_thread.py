@@ -9,8 +9,6 @@ from typing import Final
 from fraud_rules.runtime.lifetime import BackgroundWork
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["BackgroundThread"]
-
 _JOIN_S: Final = 30.0
 
 _log = logging.getLogger(__name__)

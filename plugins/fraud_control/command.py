@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from fraud_control.store.database import Database
     from fraud_control.sync.drift import DriftReport
 
-__all__ = ["control_plane", "store"]
-
 _CHECK_S: Final = 0.5
 
 store = command_group("The control plane's store: audit chain, outbox, and differences from the rule log.")

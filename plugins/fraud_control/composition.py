@@ -92,8 +92,6 @@ _log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
-__all__ = ["ControlPlane", "Environment", "compose"]
-
 _SNOOZES_TTL_S = 1.0
 _NOISE_TTL_S = 60.0
 _QUALITY_TTL_S = 60.0

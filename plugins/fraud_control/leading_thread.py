@@ -10,8 +10,6 @@ from fraud_control.background_thread import BackgroundThread
 from fraud_control.store.leases import Leadership
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["LeadingThread"]
-
 
 class LeadingThread(BackgroundThread):
     """Calls `step` every `interval_s` seconds while this process leads. `lead` opens the leadership.

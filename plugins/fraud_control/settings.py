@@ -25,19 +25,6 @@ from fraud_rules.model.limits import constant
 from fraud_rules.runtime.safe_text import describe_value
 from fraud_rules.runtime.yaml_file import read_yaml
 
-__all__ = [
-    "ADMIN_USER",
-    "ENV_PREFIX",
-    "Bounds",
-    "ControlPlaneSettings",
-    "Flood",
-    "Notifications",
-    "ProxyLogin",
-    "Rates",
-    "ResolveHours",
-    "Retention",
-]
-
 _E = TypeVar("_E", bound=StrEnum)
 
 ENV_PREFIX: Final = "FRAUD_CONTROL_"

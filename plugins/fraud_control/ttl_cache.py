@@ -9,8 +9,6 @@ from typing import Generic, TypeVar
 
 from cachetools import TTLCache
 
-__all__ = ["CachedByKey", "CachedValue"]
-
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from fraud_rules.errors import DetectorFailed
 from fraud_rules.runtime.process import ProcessHandle, end_tree, start_detached
 
-__all__ = ["Child"]
-
 _GRACE_S = 70.0
 _LEFT_OVER_GRACE_S = 5.0
 _TAIL_CHARS = 300

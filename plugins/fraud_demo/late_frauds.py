@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from fraud_demo.fraud_patterns import SEED_FRAUDS
 from fraud_rules.model.day import Day
 
-__all__ = ["late_frauds"]
-
 FIRST_ID = 8_000_000_000_000
 FIRST_ACTOR = 7_000_000
 _NOON_MS = 12 * 3_600_000

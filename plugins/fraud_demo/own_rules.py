@@ -11,16 +11,6 @@ from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.codec.rules.collections.records import collection_key
 from fraud_rules.model.value_list import CollectionKind
 
-__all__ = [
-    "LIMITED_PAYERS",
-    "LIMIT_RULE_ID",
-    "LISTED_MULES",
-    "MULE_RULE_ID",
-    "SIGNALS_RULE_ID",
-    "TRAVEL_RULE_ID",
-    "own_records",
-]
-
 LISTED_MULES: Final = (8_000_000_001, 8_000_000_002, 8_000_000_003)
 """Accounts outside all other ranges of the generated traffic."""
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["PLACE_FIELDS", "place_away", "place_near_home"]
-
 PLACE_FIELDS: Final = tuple(
     {
         "name": name,

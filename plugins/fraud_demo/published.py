@@ -11,8 +11,6 @@ from fraud_rules.kafka.consume import await_settled, read_topic
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.replay.replay import decode_exactly
 
-__all__ = ["read_published"]
-
 
 def read_published(kafka: KafkaConnection, topics: TopicNames) -> PublishedOutputs:
     """Read all outputs once no transaction is open, in the order of the topics. Raises BrokerUnavailable."""

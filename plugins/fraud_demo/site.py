@@ -37,8 +37,6 @@ from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.process import ProcessHandle, end_tree
 from fraud_rules.runtime.retry import wait_for
 
-__all__ = ["DemoPaths", "DemoSite"]
-
 PASSWORD = "demo"  # noqa: S105 -- public on purpose and printed; Airflow listens only on loopback
 
 _FOUR_EYES = "FRAUD_CONTROL_FOUR_EYES"

@@ -15,8 +15,6 @@ import msgspec
 from fraud_demo.fraud_patterns import FRAUDS
 from fraud_rules.runtime.atomic_file import Durability, write_file
 
-__all__ = ["VARIABLE", "FraudRequest", "Steering", "TrafficState"]
-
 VARIABLE = "FRAUD_DEMO_STEERING"
 """The environment variable with the path of the folder."""
 

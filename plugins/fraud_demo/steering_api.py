@@ -20,8 +20,6 @@ from fraud_control.web.schemas.base import Request, ResponseModel
 from fraud_demo.fraud_patterns import FRAUDS
 from fraud_demo.steering import VARIABLE, Steering, TrafficState
 
-__all__ = ["is_active", "routes"]
-
 routes = router("detector")
 
 

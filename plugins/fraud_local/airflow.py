@@ -37,8 +37,6 @@ from fraud_rules.runtime.process import (
     start_detached,
 )
 
-__all__ = ["PORT_VARIABLE", "AirflowSite", "Component", "LocalAirflow"]
-
 PORT_VARIABLE = "FRAUD_AIRFLOW_PORT"
 
 _GRACE_S = 15.0

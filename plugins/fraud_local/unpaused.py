@@ -16,8 +16,6 @@ from fraud_local.users import LocalUsers
 from fraud_rules.errors import AirflowFailed
 from fraud_rules.runtime.lifetime import BackgroundWork
 
-__all__ = ["UNPAUSED", "Unpausing"]
-
 UNPAUSED: Final = (
     "fraud_detector",
     "fraud_topics",

@@ -8,8 +8,6 @@ import httpx
 
 from fraud_ops.paths import API
 
-__all__ = ["USER", "LocalUsers"]
-
 USER: Final = "admin"
 
 _TIMEOUT_S: Final = 180.0

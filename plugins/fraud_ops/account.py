@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-__all__ = ["Account"]
-
 
 @dataclass(frozen=True, slots=True)
 class Account:

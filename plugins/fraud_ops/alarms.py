@@ -14,11 +14,6 @@ import msgspec
 from fraud_ops.runbooks import runbook_path
 from fraud_rules.errors import ConfigError
 
-__all__ = [
-    "ALL", "REPEAT_MS", "Alarm", "AlarmSeverity", "RaisedAlarm", "Silence", "decode_alarm", "encode_alarm",
-    "read_silences", "severity_of", "silenced",
-]  # fmt: skip
-
 ALL = "*"
 
 REPEAT_MS: Final = 3_600_000

@@ -21,11 +21,6 @@ import msgspec
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.clock import utc
 
-__all__ = [
-    "CONNECTION_PREFIX", "Message", "Receiver", "ReceiverKind", "mail_html", "signing_keys", "slack_body",
-    "webhook_body", "webhook_headers",
-]  # fmt: skip
-
 CONNECTION_PREFIX: Final = "fraud_notify_"
 """The beginning of the ids of the Airflow connections that can receive notifications."""
 

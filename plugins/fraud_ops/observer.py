@@ -27,8 +27,6 @@ from fraud_rules.monitoring.partition_ends import read_partition_ends
 from fraud_rules.runtime.clock import SteadyClock, now_ms, steady_ms
 from fraud_rules.runtime.lifetime import Closing
 
-__all__ = ["DetectorObserver"]
-
 _MAX_WRITERS = 60
 _BY_HAND = "a start by hand"
 _OFFSETS_A_S = 8  # up to four batches a second, each with a progress record and the end marker of a Kafka transaction

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "API", "FORWARDED_HOST", "FORWARDED_PREFIX", "HEALTH", "LOGS", "OPEN", "PAGES", "REPORTS", "ROOT", "RUNBOOKS",
-    "SESSION", "report_path",
-]  # fmt: skip
-
 ROOT: Final = "/fraud"
 PAGES: Final = f"{ROOT}/control"
 API: Final = f"{PAGES}/api"

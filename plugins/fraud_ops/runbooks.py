@@ -9,8 +9,6 @@ from pathlib import Path
 from fraud_ops.paths import RUNBOOKS
 from fraud_rules.configuration.shipped import RUNBOOK_PAGES, shipped
 
-__all__ = ["DAG_IDS", "runbook_file", "runbook_path", "slug"]
-
 DAG_IDS = frozenset(
     {
         "fraud_archive", "fraud_backtest", "fraud_checkpoint_drill", "fraud_checkpoint_health", "fraud_detector",

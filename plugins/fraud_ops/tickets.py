@@ -16,8 +16,6 @@ import jwt
 from fraud_ops.account import Account
 from fraud_rules.errors import ConfigError
 
-__all__ = ["HEADER", "SESSION_S", "Purpose", "Ticket", "TicketInvalid", "TicketKeys"]
-
 HEADER: Final = "X-Fraud-Ticket"
 """The header that carries a ticket."""
 

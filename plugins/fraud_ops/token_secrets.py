@@ -7,8 +7,6 @@ import re
 import secrets
 from typing import Final
 
-__all__ = ["digest_of", "is_secret", "new_secret", "secret_in"]
-
 _PREFIX: Final = "fraud_"
 _RANDOM_BYTES: Final = 32
 _SECRET: Final = re.compile(rf"{_PREFIX}[A-Za-z0-9_-]{{43}}")

@@ -12,8 +12,6 @@ from fraud_rules.model.day import Day
 if TYPE_CHECKING:
     from fraud_rules.batch.archive.store import ArchiveStore
 
-__all__ = ["ARCHIVE_VARIABLE", "archive_store", "day_of"]
-
 ARCHIVE_VARIABLE = "fraud_archive"
 """The Airflow variable with the archive's folder or `s3://BUCKET/PREFIX`. The default is var/archive of the project."""
 

@@ -14,8 +14,6 @@ from fraud_rules_airflow.airflow_ui.links import publish_runbook
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["airflow_errors"]
-
 _TRANSIENT = (BrokerUnavailable, Superseded)
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from fraud_rules.batch.archive.place import ArchivePath
 
-__all__ = ["job_lineage"]
-
 _ARCHIVE: Final = "archive"
 _REEVALUATE: Final = "reevaluate"
 _WARM_UP: Final = "warm_up"

@@ -13,8 +13,6 @@ from fraud_rules_airflow.hooks.connections import KAFKA
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["FraudAlarm", "FraudAlarmEnd"]
-
 
 class FraudAlarm(BaseNotifier):
     """Raises the alarm `name`, with `said` and the error as its text. For `on_failure_callback` and deadlines."""

@@ -21,8 +21,6 @@ from fraud_rules.errors import (
     Unavailable,
 )
 
-__all__ = ["TOKEN_VARIABLE", "Client", "request_token", "save_token"]
-
 TOKEN_VARIABLE: Final = "FRAUD_CONTROL_TOKEN"  # noqa: S105 - the name of a variable
 """The variable that replaces the file with the token."""
 

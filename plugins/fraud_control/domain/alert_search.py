@@ -10,8 +10,6 @@ from pydantic import Field
 
 from fraud_control.domain.read_models import EpochMs, ReadModel
 
-__all__ = ["PREFIX_CHARS", "AlertSearch", "AlertSeverity", "AlertSort", "ReviewVerdict", "SavedSearch"]
-
 PREFIX_CHARS: Final = 3
 """A text with fewer characters matches whole values only."""
 

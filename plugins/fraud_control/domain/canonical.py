@@ -7,8 +7,6 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["canonical", "decoded", "document_of", "encoded"]
-
 _SORTED: Final = msgspec.json.Encoder(decimal_format="number", order="sorted")
 _AS_GIVEN: Final = msgspec.json.Encoder(decimal_format="number")
 _DECODER: Final = msgspec.json.Decoder(float_hook=Decimal)

@@ -11,11 +11,6 @@ from pydantic import Field
 from fraud_control.domain.alert_search import AlertSeverity
 from fraud_control.domain.read_models import EpochMs, JsonDocument, ReadModel
 
-__all__ = [
-    "URGENCIES", "BulkChange", "BulkMarks", "Case", "CaseAction", "CaseDetail", "CaseEvent", "CaseOutcome",
-    "CaseRule", "CaseSearch", "CaseSort", "CaseStatus",
-]  # fmt: skip
-
 URGENCIES: Final = tuple(AlertSeverity)
 """The severities by urgency: the first is the most severe."""
 

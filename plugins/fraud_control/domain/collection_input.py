@@ -28,8 +28,6 @@ from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 from fraud_rules.model.value_map import MapType, entry_text
 from fraud_rules.runtime.safe_text import quote
 
-__all__ = ["change_of_seed", "check_expiry", "check_size", "collection_change", "input_of_lines"]
-
 _MOST_BYTES: Final = 1 << 30
 _MOST_EXPIRY_MS: Final = 2**53
 _CONTENT: Final = frozenset({"values", "entries", "keys"})

@@ -11,19 +11,6 @@ from fraud_rules.model.collection_history import CollectionType
 from fraud_rules.model.value_list import ListOperation, ListType
 from fraud_rules.model.value_map import MapValueType
 
-__all__ = [
-    "CollectionDiff",
-    "CollectionImportItem",
-    "CollectionImportResult",
-    "CollectionInput",
-    "CollectionRevision",
-    "ListedValue",
-    "MapEntry",
-    "StoredCollection",
-    "StoredList",
-    "StoredMap",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class CollectionInput:

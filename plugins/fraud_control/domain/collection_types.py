@@ -10,8 +10,6 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import CollectionKind, ListChange, ListOperation, ListType
 from fraud_rules.model.value_map import MapChange, MapType, MapValueType
 
-__all__ = ["item_of", "stored_change", "type_of_text", "with_type"]
-
 
 def item_of(change: CollectionChange) -> ItemName:
     """The list or map of a change."""

@@ -6,8 +6,6 @@ from typing import Final, NamedTuple
 
 from fraud_rules.model.value_list import CollectionKind, CollectionName
 
-__all__ = ["LIST", "MAP", "NO_ITEM", "RULE", "ItemName"]
-
 RULE: Final = "rule"
 LIST: Final = CollectionKind.LIST.value
 MAP: Final = CollectionKind.MAP.value

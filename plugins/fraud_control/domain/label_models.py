@@ -8,8 +8,6 @@ from pydantic import Field
 
 from fraud_control.domain.read_models import EpochMs, ReadModel
 
-__all__ = ["CombinationQuality", "LabelCounts", "LabelQuality", "LabelUpload", "LabelledPayments", "RuleQuality"]
-
 
 class LabelCounts(ReadModel):
     """The labels of one source: marks are counted by alert, the others by transaction. `origin` is the source that the

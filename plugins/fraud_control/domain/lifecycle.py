@@ -15,16 +15,6 @@ from typing import Final
 from fraud_control.domain.errors import RefusalCause, RequestRefused
 from fraud_control.domain.roles import LEAST_ROLE, Actor, Permission, Role
 
-__all__ = [
-    "ChangeMode",
-    "StateName",
-    "check_decision",
-    "is_second_person",
-    "mode_of_edit",
-    "mode_of_transition",
-    "transitions_from",
-]
-
 
 class StateName(StrEnum):
     """The state of a rule."""

@@ -10,8 +10,6 @@ from fraud_control.domain.roles import LEAST_ROLE, Permission, Role
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.safe_text import scalar_text
 
-__all__ = ["HIDDEN", "Mask", "Masking", "last_characters", "plain"]
-
 Mask: TypeAlias = Callable[[Any], Any]
 """Returns a JSON document with masked values."""
 

@@ -16,10 +16,6 @@ from fraud_control.domain.quiet_hours import QuietHours, next_local_time_ms
 from fraud_control.domain.read_models import EpochMs, ReadModel
 from fraud_ops.notifications import ReceiverKind
 
-__all__ = [
-    "SUMMARY", "TEST", "Delivery", "DeliveryState", "ReceiverShown", "SubscribedEvent", "Subscription", "Terms",
-]  # fmt: skip
-
 SUMMARY: Final = "summary"
 TEST: Final = "test"
 

@@ -8,8 +8,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["SPAN_DAYS", "Prediction", "predicted"]
-
 SPAN_DAYS: Final = 30
 """How many days after its approval a rule is compared with its prediction."""
 

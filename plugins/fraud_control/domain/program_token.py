@@ -9,8 +9,6 @@ from pydantic import Field
 from fraud_control.domain.read_models import EpochMs, ReadModel
 from fraud_control.domain.roles import Role
 
-__all__ = ["MOST_DAYS", "NAME_FORM", "ProgramToken"]
-
 MOST_DAYS: Final = 366
 """The longest time for which a token is valid."""
 NAME_FORM: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"

@@ -8,8 +8,6 @@ from zoneinfo import ZoneInfo
 
 from fraud_rules.runtime.clock import utc
 
-__all__ = ["QuietHours", "next_local_time_ms"]
-
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:

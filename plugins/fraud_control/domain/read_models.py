@@ -20,47 +20,6 @@ from fraud_control.domain.item import ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.roles import Role
 
-__all__ = [
-    "Approval",
-    "AuditRow",
-    "AuditState",
-    "AuditVerdict",
-    "Binding",
-    "Change",
-    "ControlName",
-    "ControlResult",
-    "DecisionName",
-    "Document",
-    "DriftDifference",
-    "DriftSide",
-    "DriftedCollection",
-    "EpochMs",
-    "Evidence",
-    "ImportEffect",
-    "ImportItem",
-    "ImportResult",
-    "JsonDocument",
-    "ListDifference",
-    "MapDifference",
-    "Mark",
-    "MarkVerdict",
-    "OutboxState",
-    "Page",
-    "ProblemReason",
-    "ReadModel",
-    "RecentChange",
-    "Revision",
-    "RuleChanged",
-    "RuleInput",
-    "RuleUse",
-    "RuleWithForms",
-    "SampleValue",
-    "ShadowFigures",
-    "Snooze",
-    "StoredRule",
-    "Validation",
-]
-
 T = TypeVar("T")
 
 _ALIASES: Final = AliasGenerator(serialization_alias=to_camel)

@@ -10,19 +10,6 @@ from typing import Final
 
 from fraud_control.domain.errors import RequestRefused
 
-__all__ = [
-    "LEAST_ROLE",
-    "Actor",
-    "Permission",
-    "Role",
-    "granted",
-    "is_reserved",
-    "lesser",
-    "log_author",
-    "require",
-    "system_author",
-]
-
 _LOG: Final = "log:"
 _SYSTEM: Final = "system:"
 

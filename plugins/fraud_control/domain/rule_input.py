@@ -26,16 +26,6 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = [
-    "MAX_RULE_ID",
-    "SOURCE",
-    "ManagedMembers",
-    "RuleReader",
-    "differences",
-    "encode_rule",
-    "with_remarks",
-]
-
 SOURCE: Final = "ui"
 """The `source` member of the control plane's records in the rule log."""
 

@@ -11,8 +11,6 @@ from typing import Final
 from fraud_control.domain.errors import ControlPlaneError
 from fraud_control.domain.read_models import Snooze
 
-__all__ = ["KnownSnoozing", "Snoozing"]
-
 _AGAIN_S: Final = 30.0
 
 _log = logging.getLogger(__name__)

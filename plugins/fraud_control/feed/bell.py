@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-__all__ = ["Bell", "Group"]
-
 _READERS: Final = 20
 _APART_S: Final = 0.02
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["MINUTES", "MinuteCounts"]
-
 MINUTES = 60
 _MINUTE_MS = 60_000
 _MOST_RULES = 20_000

@@ -15,8 +15,6 @@ from fraud_control.feed.decisions import FeedDecision
 from fraud_control.feed.events import FeedAlert
 from fraud_rules.runtime.safe_text import scalar_text
 
-__all__ = ["HOURS", "HOUR_MS", "DayFigures", "DaySummary", "HourSummary", "KeyAlerts", "KeyCounts"]
-
 HOURS: Final = 24
 HOUR_MS: Final = 3_600_000
 _MOST_KEYS: Final = 5_000

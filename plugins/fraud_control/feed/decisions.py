@@ -10,11 +10,6 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-__all__ = [
-    "CorrectedScore", "DecidedAlert", "DecisionFilter", "DecisionMemory", "FeedDecision", "OutcomeName",
-    "read_decision",
-]  # fmt: skip
-
 _INT64: Final = 2**63 - 1
 _EXACT: Final = 2**53
 _Id: TypeAlias = Annotated[int, msgspec.Meta(ge=-_INT64, le=_INT64)]

@@ -19,25 +19,6 @@ from fraud_control.feed.place import FeedSource, Position
 from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.logs.rule_status import RuleOperation
 
-__all__ = [
-    "AlertFacts",
-    "Event",
-    "FeedAlert",
-    "FeedBatch",
-    "FeedCorrection",
-    "FeedLateTransaction",
-    "FeedOperation",
-    "FeedQuarantine",
-    "FeedRuleChange",
-    "LateGrouping",
-    "read_alert",
-    "read_correction",
-    "read_late",
-    "stored_alert",
-    "with_snooze",
-]  # fmt: skip
-
-
 _INT64: Final = 2**63 - 1
 _EXACT: Final = 2**53  # a browser's numbers are exact up to here
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from fraud_control.feed.events import FeedAlert
 
-__all__ = ["RuleFireStats", "fire_stats"]
-
 _MOST_OVERLAPS = 5
 _HOUR_MS = 3_600_000
 

@@ -32,8 +32,6 @@ from fraud_rules.logs.rule_status import decode_operation
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["FeedReader"]
-
 _ALERTS_BACK = 50_000
 _DECISIONS_BACK = 20_000
 _DAY_BACK = 300_000

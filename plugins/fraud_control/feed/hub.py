@@ -22,8 +22,6 @@ from fraud_control.feed.events import Event, FeedAlert, FeedRuleChange
 from fraud_control.feed.memory import FeedMemory
 from fraud_control.feed.place import FeedPlace, FeedSource
 
-__all__ = ["EventEncoder", "Hub", "HubBounds", "Seat"]
-
 SINGLE_PER_S = 20
 """How many alerts a second the hub sends one by one."""
 

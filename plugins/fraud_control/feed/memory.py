@@ -28,8 +28,6 @@ from fraud_control.feed.events import (
 from fraud_control.feed.place import FeedPlace, FeedSource, Position
 from fraud_rules.logs.rule_status import RuleOperation, newest_rejected
 
-__all__ = ["AlertsInMemory", "Edge", "FeedMemory", "MemoryBounds"]
-
 _LISTED = 50
 
 

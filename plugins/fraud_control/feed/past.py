@@ -14,8 +14,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
 
-__all__ = ["MOST_READ", "PastAlerts", "PastRecord", "Search", "SearchCut"]
-
 MOST_READ: Final = 20_000
 _FIRST_CHUNK: Final = 500
 _LARGEST_CHUNK: Final = 5_000

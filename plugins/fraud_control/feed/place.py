@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TypeAlias
 
-__all__ = ["FeedPlace", "FeedSource", "Position"]
-
 _TEXT = re.compile(r"[0-9]{1,18}(-[0-9]{1,18}){4}", re.ASCII)
 
 Position: TypeAlias = tuple[int, int, int]

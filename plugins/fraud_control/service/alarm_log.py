@@ -24,8 +24,6 @@ from fraud_ops.verdicts.verdict import Health
 from fraud_rules.errors import FraudError
 from fraud_rules.runtime.clock import utc_text
 
-__all__ = ["ALARM_RECEIVER", "KEPT_MS", "OLD_MS", "AlarmDesk", "admit_alarm", "recent_alarms", "record_alarm"]
-
 _log = logging.getLogger(__name__)
 
 ALARM_RECEIVER: Final = "alarm:"

@@ -25,15 +25,6 @@ from fraud_control.store.alert_models import MarkRow, SnoozeRow
 from fraud_rules.errors import Reason
 from fraud_rules.model.day import DAY_MS
 
-__all__ = [
-    "mark",
-    "marks",
-    "snooze",
-    "snoozes",
-    "unmark",
-    "unsnooze",
-]
-
 _ALERT_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}", re.ASCII)
 _MAX_KEY_BYTES: Final = 4_096
 _MAX_IDS: Final = 10_000

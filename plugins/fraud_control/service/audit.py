@@ -30,20 +30,6 @@ from fraud_control.store.database import Database
 from fraud_control.store.models import AuditEntry, Fact
 from fraud_control.store.privacy_models import AnchorRow
 
-__all__ = [
-    "FIRST",
-    "AuditChain",
-    "AuditFilter",
-    "AuditRecord",
-    "AuditScan",
-    "ScanState",
-    "anchor",
-    "prune",
-    "rows",
-    "scan_state",
-    "verify",
-]
-
 FIRST: Final = "0" * 64
 _AT_ONCE: Final = 1_000
 _START: Final = 0, FIRST

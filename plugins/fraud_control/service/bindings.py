@@ -19,8 +19,6 @@ from fraud_control.store.models import BindingRow
 from fraud_rules.errors import Reason
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["bind", "bindings", "check_name", "check_user", "role_of", "unbind"]
-
 _USER: Final = re.compile(r"[^\x00-\x1f\x7f\x80-\x9f\u2028\u2029]{1,256}")
 _MAX_BINDINGS: Final = 10_000
 

@@ -24,8 +24,6 @@ from fraud_control.service.rules.naming import NamesInWork
 from fraud_control.settings import ControlPlaneSettings
 from fraud_control.store.models import AuditEntry, ItemHead, OutboxRow
 
-__all__ = ["UnitOfWork"]
-
 
 @dataclass(slots=True)
 class UnitOfWork:

@@ -43,8 +43,6 @@ from fraud_rules.errors import Reason
 from fraud_rules.proof.certificate import Certificate, digest_of
 from fraud_rules.proof.document import Seal
 
-__all__ = ["Erasure", "certificate_of", "erase", "keep_certificate"]
-
 _CERTIFICATE: Final = "person.certificate"
 
 

@@ -9,8 +9,6 @@ from fraud_control.domain.errors import Invalid
 from fraud_rules.errors import Reason
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["MAX_ID", "batches", "beyond_prefix", "check_page", "parse_cursor", "storable_id"]
-
 MAX_ID: Final = 2**63 - 1
 
 T = TypeVar("T")

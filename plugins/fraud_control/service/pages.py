@@ -11,8 +11,6 @@ from fraud_control.domain.read_models import Page
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import check_page, storable_id
 
-__all__ = ["newest_first"]
-
 _Row = TypeVar("_Row")
 
 

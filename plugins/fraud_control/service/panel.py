@@ -25,8 +25,6 @@ from fraud_rules.monitoring.liveness import Liveness
 from fraud_rules.monitoring.liveness_reader import LivenessReader
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["Panel"]
-
 _POINTS: Final = 300
 _POLL_INTERVAL_S: Final = 2.0
 _FIRST_LOOK_S: Final = 5.0

@@ -23,8 +23,6 @@ from fraud_ops.token_secrets import digest_of, is_secret, new_secret
 from fraud_rules.model.day import DAY_MS
 from fraud_rules.runtime.clock import utc_text
 
-__all__ = ["CACHED_S", "MOST_OF_OWNER", "ProgramLogins", "TokenInvalid", "create", "revoke", "tokens"]
-
 CACHED_S: Final = 5.0
 """Other servers accept a revoked token for at most this time, in s."""
 MOST_OF_OWNER: Final = 20

@@ -19,8 +19,6 @@ from fraud_control.store.alert_models import VALUE_CHARS
 from fraud_control.store.privacy_models import PseudonymRow
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["Pseudonyms"]
-
 _KEY_BYTES: Final = 32
 _SHOWN_CHARS: Final = 32
 

@@ -16,8 +16,6 @@ from fraud_control.store.alert_models import AlertRow, SnoozeRow
 from fraud_control.store.case_models import CaseEventRow, CaseRow
 from fraud_rules.model.day import DAY_MS
 
-__all__ = ["Expired", "remove_cases", "remove_expired"]
-
 _CASES_AT_ONCE: Final = 10_000
 
 

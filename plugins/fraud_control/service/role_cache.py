@@ -7,8 +7,6 @@ from fraud_control.service.bindings import role_of
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.ttl_cache import CachedByKey
 
-__all__ = ["RoleCache"]
-
 _KEPT_S = 1.0
 _MOST_KEPT = 10_000
 

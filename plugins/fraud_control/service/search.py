@@ -28,8 +28,6 @@ from fraud_control.store.case_models import CaseRow
 from fraud_control.store.models import ItemHead
 from fraud_rules.model.schema import ID_FIELD, FieldType, TransactionSchema
 
-__all__ = ["FoundAlert", "FoundId", "SearchFindings", "search"]
-
 _MOST: Final = 5
 _MOST_IDS: Final = 8
 _ALERT_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)

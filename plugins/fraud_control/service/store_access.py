@@ -23,8 +23,6 @@ from fraud_control.store.submissions import claim
 from fraud_rules.errors import Reason
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["StoreAccess"]
-
 _log = logging.getLogger(__name__)
 
 

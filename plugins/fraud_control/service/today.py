@@ -21,8 +21,6 @@ from fraud_control.store.alert_models import MarkRow
 from fraud_control.store.database import Database
 from fraud_control.store.models import ItemHead, RevisionRow
 
-__all__ = ["DayRule", "Today", "today_of"]
-
 _CHANGES: Final = 8
 _MOST_MARKS: Final = 100_000
 

@@ -24,8 +24,6 @@ from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.model.day import Day
 
-__all__ = ["WhatIfQuestion", "WhatIfRun", "WhatIfStatus", "WhatIfs"]
-
 _KEPT: Final = 100
 _KEPT_MS: Final = 86_400_000
 _WAITING: Final = 10

@@ -17,8 +17,6 @@ from fraud_control.store.database import Database
 from fraud_control.store.models import USER_CHARS, AccountRow
 from fraud_ops.account import Account
 
-__all__ = ["user_of"]
-
 _SHOWN_CHARS: Final = 8
 
 

@@ -7,8 +7,6 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from fraud_control.store.models import Base
 
-__all__ = ["AlarmRow"]
-
 ALARM_NAME_CHARS = 64
 
 

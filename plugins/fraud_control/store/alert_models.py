@@ -9,11 +9,6 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from fraud_control.store.models import USER_CHARS, Base
 
-__all__ = [
-    "FIELD_CHARS", "ID_CHARS", "IN_EFFECT", "RETRACTED", "VALUE_CHARS", "AlertPaymentRow", "AlertRow", "AlertValueRow",
-    "MarkRow", "SavedSearchRow", "SnoozeRow",
-]  # fmt: skip
-
 ID_CHARS = 64
 FIELD_CHARS = 64
 VALUE_CHARS = 256

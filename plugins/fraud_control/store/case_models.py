@@ -8,8 +8,6 @@ from sqlalchemy.orm import Mapped, mapped_column
 from fraud_control.store.alert_models import FIELD_CHARS, VALUE_CHARS
 from fraud_control.store.models import USER_CHARS, Base
 
-__all__ = ["CaseEventRow", "CaseRow"]
-
 
 class CaseRow(Base):
     """A case: the live alerts of one entity, up to its closing.

@@ -26,8 +26,6 @@ from fraud_control.store.locks import held_file
 from fraud_control.store.migrations import migrate
 from fraud_rules.errors import ConfigError
 
-__all__ = ["SCHEMA", "Database"]
-
 SCHEMA: Final = "fraud_control"
 """The Postgres schema of the tables, which may share a database with other programs."""
 

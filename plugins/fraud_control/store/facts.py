@@ -10,8 +10,6 @@ from sqlalchemy.orm import Session
 from fraud_control.store.database import Database
 from fraud_control.store.models import Fact
 
-__all__ = ["store_id"]
-
 _STORE: Final = "store"
 
 

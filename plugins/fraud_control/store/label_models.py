@@ -8,8 +8,6 @@ from sqlalchemy.orm import Mapped, mapped_column
 from fraud_control.store.models import USER_CHARS, Base
 from fraud_rules.batch.whatif.labels import ORIGIN_CHARS
 
-__all__ = ["LABELLED_ID_CHARS", "LabelRow"]
-
 LABELLED_ID_CHARS = 256
 
 

@@ -24,8 +24,6 @@ from fraud_control.domain.errors import LeadershipLost, Unavailable
 from fraud_control.store.models import Base
 from fraud_rules.runtime.clock import steady_ms
 
-__all__ = ["LEASE_MS", "Leadership", "LeadershipRow", "Leases", "check_fence"]
-
 LEASE_MS: Final = 15_000
 _RENEW_S: Final = 3.0
 _NAME_CHARS: Final = 64

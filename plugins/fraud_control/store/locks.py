@@ -9,8 +9,6 @@ from pathlib import Path
 from fraud_control.domain.errors import StoreBusy, Unavailable
 from fraud_rules.runtime.file_lock import FileLock
 
-__all__ = ["held_file"]
-
 
 @contextmanager
 def held_file(path: Path, wait_s: float) -> Iterator[None]:

@@ -20,11 +20,6 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from fraud_control.domain.item import ItemName
 from fraud_control.domain.lifecycle import StateName
 
-__all__ = [
-    "AccountRow", "ApprovalRow", "AuditEntry", "Base", "BindingRow", "ExpiryRow", "Fact", "ItemHead", "OfItem",
-    "OutboxRow", "PositionRow", "RevisionRow",
-]  # fmt: skip
-
 USER_CHARS = 256
 KIND_CHARS = 8
 ITEM_KEY_CHARS = 63

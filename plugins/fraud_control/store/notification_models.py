@@ -7,8 +7,6 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from fraud_control.store.models import USER_CHARS, Base
 
-__all__ = ["RECEIVER_CHARS", "DeliveryRow", "SubscriptionRow"]
-
 RECEIVER_CHARS = 32
 
 

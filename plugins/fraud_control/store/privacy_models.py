@@ -8,8 +8,6 @@ from sqlalchemy.orm import Mapped, mapped_column
 from fraud_control.store.alert_models import VALUE_CHARS
 from fraud_control.store.models import Base
 
-__all__ = ["AnchorRow", "PseudonymRow"]
-
 
 class PseudonymRow(Base):
     """The random key of the pseudonym of an id. Without the row, no one can tell whose the pseudonym was."""

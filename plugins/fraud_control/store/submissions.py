@@ -16,8 +16,6 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 from fraud_control.domain.errors import RequestRefused
 from fraud_control.store.models import USER_CHARS, Base
 
-__all__ = ["KEPT_MS", "KEY_CHARS", "MOST_OF_USER", "Submission", "SubmissionRow", "claim", "current", "find", "keep"]
-
 KEY_CHARS: Final = 128
 KEPT_MS: Final = 86_400_000
 MOST_OF_USER: Final = 1_000

@@ -21,8 +21,6 @@ from fraud_control.store import (
 )
 from fraud_control.store.models import Base
 
-__all__ = ["create_tables"]
-
 _SQLITE: Final = """
 CREATE TRIGGER audit_no_{name} BEFORE {event} BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END
 """

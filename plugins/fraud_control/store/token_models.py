@@ -9,8 +9,6 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from fraud_control.store.models import PROGRAM_CHARS, USER_CHARS, Base
 
-__all__ = ["ProgramTokenRow"]
-
 _DIGEST_CHARS: Final = 64
 
 

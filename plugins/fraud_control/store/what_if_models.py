@@ -7,8 +7,6 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from fraud_control.store.models import USER_CHARS, Base
 
-__all__ = ["WHAT_IF_ID_CHARS", "WhatIfRow"]
-
 WHAT_IF_ID_CHARS = 12
 
 

@@ -17,8 +17,6 @@ from fraud_ops.alarms import decode_alarm
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record
 
-__all__ = ["alarm_intake", "apply_record"]
-
 _NAME: Final = "alarms"
 
 

@@ -32,8 +32,6 @@ from fraud_rules.model.day import DAY_MS
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["AlertIndexer"]
-
 _NAME: Final = "alert-index"
 _AT_ONCE: Final = 200
 _PAUSE_S: Final = 0.01

@@ -17,8 +17,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.proof.audit import AUDIT_HEADER
 
-__all__ = ["check_audit"]
-
 
 def check_audit(database: Database, kafka: KafkaConnection, topic: str, verdict: AuditVerdict) -> int:
     """Check that the audit log still has every row that our records name, except those that retention has removed.

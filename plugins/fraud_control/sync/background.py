@@ -27,8 +27,6 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 
-__all__ = ["Background"]
-
 _JOIN_S: Final = 15.0
 
 

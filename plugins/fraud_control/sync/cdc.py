@@ -46,8 +46,6 @@ from fraud_rules.kafka.reader import Record
 from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion
 from fraud_rules.model.rule_names import in_writing_order
 
-__all__ = ["NAME", "SOURCE", "cdc_intake", "members_of"]
-
 NAME: Final = "cdc"
 SOURCE: Final = "cdc"
 

@@ -34,8 +34,6 @@ from fraud_rules.model.collection_history import CollectionChange
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 from fraud_rules.model.value_map import MapValueType
 
-__all__ = ["TableRow", "apply_collection_rows", "is_collection_row"]
-
 _COLUMNS: Final[Mapping[CollectionKind, tuple[str, ...]]] = {
     CollectionKind.LIST: ("listName", "listType", "value", "expiresAt"),
     CollectionKind.MAP: ("mapName", "keyType", "valueType", "key", "value", "expiresAt"),

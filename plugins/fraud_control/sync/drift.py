@@ -33,8 +33,6 @@ from fraud_rules.model.rule import Control, ControlType
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["DriftCheck", "DriftReport", "ItemDifference", "StoreSide", "compare", "store_side"]
-
 
 @dataclass(frozen=True, slots=True)
 class StoreSide:

@@ -17,8 +17,6 @@ from fraud_control.service.collections.expiry import remove_expired
 from fraud_control.service.store_access import StoreAccess
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["Expiry"]
-
 _POLL_INTERVAL_S: Final = 0.5
 
 

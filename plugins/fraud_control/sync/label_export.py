@@ -9,8 +9,6 @@ from fraud_control.leading_thread import LeadingThread
 from fraud_control.service.labels.snapshot import LabelFile
 from fraud_control.store.database import Database
 
-__all__ = ["LabelExport"]
-
 _INTERVAL_S: Final = 10.0
 
 _REST_S: Final = 60.0

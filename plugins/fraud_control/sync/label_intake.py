@@ -18,8 +18,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["label_intake"]
-
 _NAME: Final = "labels"
 _MAX_BYTES: Final = 65_536
 

@@ -42,8 +42,6 @@ from fraud_rules.kafka.reader import Record
 from fraud_rules.model.rule import Control, ControlType
 from fraud_rules.model.ruleset import LogEntry
 
-__all__ = ["NAME", "SEQ_HEADER", "STORE_HEADER", "log_mirror", "mark_arrived", "mark_published"]
-
 NAME: Final = "mirror"
 STORE_HEADER: Final = "control-store"
 SEQ_HEADER: Final = "control-seq"

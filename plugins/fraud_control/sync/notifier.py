@@ -29,8 +29,6 @@ from fraud_control.store.notification_models import DeliveryRow
 from fraud_ops.alarms import Alarm, decode_alarm
 from fraud_ops.notifications import Message, Receiver, ReceiverKind
 
-__all__ = ["Notifier", "Send", "SendAlarm"]
-
 Send = Callable[[Receiver, Message], str | None]
 """Sends a message and returns the fault, None if the receiver has accepted it. Raises nothing."""
 

@@ -35,8 +35,6 @@ from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.proof.audit import AUDIT_HEADER
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["Publisher", "outbox_state"]
-
 _MAX_RECORDS: Final = 200
 _POLL_INTERVAL_S: Final = 0.1
 _TRANSACTION_TIMEOUT_S: Final = 10.0

@@ -8,8 +8,6 @@ from typing import Final
 from fraud_rules.kafka.unread import Unread
 from fraud_rules.runtime.clock import utc_text
 
-__all__ = ["STUCK_MS", "ReaderPosition", "ReaderProgress", "ReaderState"]
-
 STUCK_MS: Final = 60_000
 
 

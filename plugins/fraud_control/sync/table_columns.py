@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from fraud_rules.errors import Reason, RuleRejected
 
-__all__ = ["UNCHANGED", "decimal_scales", "members_in", "plain_name", "with_decimals"]
-
 UNCHANGED: Final = "__debezium_unavailable_value"
 """The text that Debezium writes for a long column that an update did not change."""
 

@@ -31,8 +31,6 @@ from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason, skip
 from fraud_rules.kafka.reader import Record, TopicReader, topic_ids
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["ConsumedTopic", "TopicConsumer"]
-
 _MOST_RECORDS: Final = 100
 _MOST_BYTES: Final = 1 << 20
 _POLL_INTERVAL_S: Final = 0.02

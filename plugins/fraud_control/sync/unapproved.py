@@ -35,8 +35,6 @@ from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.value_list import CollectionKind
 
-__all__ = ["UnapprovedItem", "seed_documents", "unapproved_collections", "unapproved_rules"]
-
 CDC_AUTHOR: Final = system_author("cdc")
 _MOST_REVISIONS: Final = 1_000
 

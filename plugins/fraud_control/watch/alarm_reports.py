@@ -8,8 +8,6 @@ from typing import Protocol
 
 from fraud_ops.alarms import Alarm
 
-__all__ = ["AlarmReports", "end_others", "report_standing"]
-
 
 class AlarmReports(Protocol):
     """Takes the state of each alarm and decides what is news, see `AlarmDesk`."""

@@ -9,8 +9,6 @@ from fraud_control.background_thread import BackgroundThread
 from fraud_control.domain.read_models import RuleChanged
 from fraud_control.service.store_access import StoreAccess
 
-__all__ = ["ChangeFollower"]
-
 
 class ChangeFollower(BackgroundThread):
     """Calls `_note` for each change, in the thread that made it, and then wakes its own thread.

@@ -10,8 +10,6 @@ from fraud_control.watch.alarm_reports import AlarmReports, report_standing
 from fraud_rules.monitoring.data_faults import DataFault, DataVerdict
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["DataWatch"]
-
 _INTERVAL_S: Final = 60.0
 
 

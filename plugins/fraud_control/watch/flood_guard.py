@@ -26,8 +26,6 @@ from fraud_control.watch.alarm_reports import AlarmReports, end_others
 from fraud_ops.alarms import Alarm
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["ALARM", "GUARD", "FloodGuard"]
-
 ALARM = "ALERT_FLOOD"
 GUARD = Actor(system_author("flood-guard"), Role.APPROVER)
 

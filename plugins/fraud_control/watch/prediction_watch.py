@@ -16,8 +16,6 @@ from fraud_control.store.leases import Leadership
 from fraud_control.watch.alarm_reports import AlarmReports, report_standing
 from fraud_rules.errors import FraudError
 
-__all__ = ["ALARM", "PredictionWatch"]
-
 ALARM: Final = "RULE_OFF_PREDICTION"
 
 _INTERVAL_S: Final = 60.0

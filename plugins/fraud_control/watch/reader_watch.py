@@ -17,8 +17,6 @@ from fraud_rules.kafka.unread import Unread
 from fraud_rules.runtime.clock import SteadyClock
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["ALARM", "ReaderWatch"]
-
 ALARM: Final = "READER_STUCK"
 
 _POLL_INTERVAL_S: Final = 10.0

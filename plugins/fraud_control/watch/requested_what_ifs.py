@@ -15,8 +15,6 @@ from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.errors import FraudError
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["RequestedWhatIfs"]
-
 _DAYS: Final = 14
 """Two weeks: each weekday counts twice in the prediction."""
 

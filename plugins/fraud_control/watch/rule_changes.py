@@ -12,8 +12,6 @@ from fraud_control.service.store_access import StoreAccess
 from fraud_control.watch.change_follower import ChangeFollower
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["ChangesWatch"]
-
 _POLL_INTERVAL_S = 0.5
 _ROWS = 50
 _NO_SUBJECT = (None, None, None)

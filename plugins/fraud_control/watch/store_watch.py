@@ -23,8 +23,6 @@ from fraud_ops.alarms import Alarm
 from fraud_rules.errors import FraudError
 from fraud_rules.runtime.clock import SteadyClock
 
-__all__ = ["Checks", "StoreAlarm", "StoreWatch"]
-
 STUCK_MS: Final = 30_000
 
 _EVERY_MS: Final = {"outbox": 5_000, "receivers": 10_000, "unapproved": 10_000, "drift": 60_000, "audit": 60_000}

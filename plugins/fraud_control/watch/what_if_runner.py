@@ -21,8 +21,6 @@ from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.configuration.project import HOME_VARIABLE, Project
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["WhatIfRunner"]
-
 _MOST_S: Final = 600.0
 _NICE: Final = 10
 _POLL_S: Final = 0.5

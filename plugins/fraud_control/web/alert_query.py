@@ -14,8 +14,6 @@ from fraud_control.web.problems import WebError
 from fraud_control.web.schemas.base import MAX_ID
 from fraud_control.web.stream import parse_position
 
-__all__ = ["AlertQuery", "Time", "entity_of", "position_of", "time_ms"]
-
 _TIME: Final = r"^([0-9]{1,15}|[0-9]{1,5}[mhd])$"
 _UNITS_MS: Final = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 

@@ -15,11 +15,6 @@ from fraud_control.domain.canonical import decoded
 from fraud_control.domain.masking import Mask
 from fraud_rules.codec.rules.export import RuleFormat
 
-__all__ = [
-    "MEDIA_TYPES", "NOT_KEPT", "ZIP_ANSWER", "answer", "encode", "file_of", "json_answer", "masked", "nothing",
-    "streamed_file", "zip_answer",
-]  # fmt: skip
-
 JSON = "application/json"
 _log = logging.getLogger(__name__)
 MEDIA_TYPES = {RuleFormat.JSON: JSON, RuleFormat.YAML: "application/yaml", RuleFormat.TEXT: "text/plain"}

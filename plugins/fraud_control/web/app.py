@@ -51,8 +51,6 @@ from fraud_control.web.service import Opener, ServiceHolder
 from fraud_control.web.submissions import Submissions
 from fraud_ops.tickets import Ticket
 
-__all__ = ["create_app", "undriven_app"]
-
 _PAGES = (
     "today",
     "rules",

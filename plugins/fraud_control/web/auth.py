@@ -24,8 +24,6 @@ from fraud_ops.account import Account
 from fraud_ops.paths import FORWARDED_HOST
 from fraud_ops.token_secrets import secret_in
 
-__all__ = ["CurrentActor", "CurrentUser", "admit", "makes_changes"]
-
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 

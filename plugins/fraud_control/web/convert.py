@@ -15,8 +15,6 @@ from fraud_control.web.schemas.detector import ProgressPoint
 from fraud_ops.paths import report_path
 from fraud_rules.logs.rule_status import RuleOperation, WarmUpReport
 
-__all__ = ["activation_of", "pending_activation", "point_of", "saved_what_if_of"]
-
 
 def activation_of(operation: RuleOperation) -> rules.Activation:
     """Convert the detector's report about a record."""

@@ -8,8 +8,6 @@ from fastapi import Depends, Request
 
 from fraud_control.composition import ControlPlane
 
-__all__ = ["CurrentPlane"]
-
 
 async def _plane(request: Request) -> ControlPlane:
     plane: ControlPlane = request.app.state.service()

@@ -13,8 +13,6 @@ from fastapi import APIRouter
 
 from fraud_rules.configuration.entry_points import loaded_entry_points
 
-__all__ = ["Extension", "active_extensions", "extensions"]
-
 _GROUP = "fraud_control"
 
 

@@ -9,8 +9,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fraud_control.web.problems import WebError, problem
 
-__all__ = ["Guard"]
-
 _MOST_BYTES = 262_144
 _IMPORT_BYTES = 8_388_608  # above the service's bound on a file, because JSON escapes each line break of the file
 _LIST_BYTES = 25_165_824  # above the service's bound on the values of a change

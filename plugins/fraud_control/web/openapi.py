@@ -15,8 +15,6 @@ from fraud_control.web.schemas.base import Problem
 from fraud_control.web.submissions import PARAMETER
 from fraud_ops.paths import PAGES
 
-__all__ = ["describe", "text"]
-
 _EVENTS: tuple[type[Any], ...] = (Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged, Problem)
 _SECURITY: Final = {
     "Airflow": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},

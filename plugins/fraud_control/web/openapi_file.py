@@ -11,8 +11,6 @@ from fraud_control.web.app import undriven_app
 from fraud_control.web.openapi import text
 from fraud_rules.model.aggregate import COMPARABLE, AggregateFunction
 
-__all__: list[str] = []
-
 _PAGES: Final = Path(__file__).parents[1] / "ui"
 
 

@@ -9,8 +9,6 @@ from fastapi import Header
 
 from fraud_control.web.problems import WebError
 
-__all__ = ["IfMatch", "revision_read"]
-
 IfMatch = Annotated[
     str | None, Header(alias="If-Match", max_length=100, description='The revision as last read: `"<revision>"`.')
 ]

@@ -24,8 +24,6 @@ from fraud_ops.paths import PAGES
 from fraud_rules.errors import ArchiveUnreachable, BrokerUnavailable, FraudError, InputInvalid, RuleRejected
 from fraud_rules.runtime.value_faults import fault_text
 
-__all__ = ["TYPES", "WebError", "install", "problem", "reasons_shown"]
-
 MEDIA_TYPE = "application/problem+json"
 TYPES = f"{PAGES}/problems/"
 

@@ -24,8 +24,6 @@ from fraud_control.web.schemas.base import MAX_ID
 from fraud_control.web.submissions import executed_once, submission_of
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["Before", "DryRun", "FileForm", "GuardedRoute", "Limit", "change_of", "file_of_items", "least", "router"]
-
 _ROLE = "x-role"
 _LANE = "x-lane"
 _ANYBODY = "none"

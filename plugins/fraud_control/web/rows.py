@@ -18,8 +18,6 @@ from fraud_control.web.schemas import rules as schemas
 from fraud_rules.engine.admission.cpu_cost import GROUPING_NS
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["activation", "detail", "revisions", "rows"]
-
 _QUIET: Final = NoisyRule()
 
 

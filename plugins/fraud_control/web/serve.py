@@ -31,8 +31,6 @@ from fraud_rules.errors import ConfigError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.metrics_server import serving
 
-__all__ = ["KEEP_ALIVE_S", "compose_in_loop", "serve"]
-
 KEEP_ALIVE_S: Final = 75
 """How long an idle connection stays open: longer than proxies keep theirs (Airflow's plugin 5 s, nginx 60 s). A proxy
 that kept one as long as the server would send requests at the moment at which the server closes it.

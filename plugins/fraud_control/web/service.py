@@ -16,8 +16,6 @@ from fraud_control.composition import ControlPlane
 from fraud_control.domain.errors import Unavailable
 from fraud_rules.errors import FraudError
 
-__all__ = ["ServiceHolder"]
-
 _log = logging.getLogger(__name__)
 _AGAIN_S = 2.0
 

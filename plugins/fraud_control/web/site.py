@@ -24,8 +24,6 @@ from fraud_control.web.service import Opener
 from fraud_ops.paths import FORWARDED_PREFIX, HEALTH, PAGES, REPORTS, ROOT
 from fraud_rules.batch.archive.place import ArchivePath
 
-__all__ = ["create_site"]
-
 _PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+){1,8}")
 
 

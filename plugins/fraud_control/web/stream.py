@@ -31,8 +31,6 @@ from fraud_control.web.convert import activation_of
 from fraud_control.web.load.rates import Throttle
 from fraud_control.web.problems import WebError
 
-__all__ = ["AlertEncoder", "ServerSentEvents", "masked_events", "reserve_seat"]
-
 _RETRY_MS = 1_000
 _DATA = b"data: "
 

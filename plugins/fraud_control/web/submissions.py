@@ -20,8 +20,6 @@ from fraud_control.store.submissions import KEY_CHARS, Submission, SubmissionRow
 from fraud_control.web.answer import NOT_KEPT
 from fraud_control.web.problems import WebError
 
-__all__ = ["HEADER", "PARAMETER", "Submissions", "executed_once", "submission_of"]
-
 HEADER: Final = "Idempotency-Key"
 PARAMETER: Final[dict[str, Any]] = {
     "name": HEADER,

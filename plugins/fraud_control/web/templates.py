@@ -13,8 +13,6 @@ from typing import Any, Final
 from fraud_rules.codec.rules.files import read_rule_text
 from fraud_rules.configuration.project import Project
 
-__all__ = ["FILE", "text"]
-
 FILE: Final = Path(__file__).parents[1] / "ui" / "src" / "rules" / "templates.json"
 
 _SECTION = re.compile(r"^## (.+?)$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)

@@ -14,8 +14,6 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.yaml_file import read_yaml
 
-__all__ = ["demo_context", "demo_schema", "write_installation"]
-
 _SCHEMA: Final = "schema.yaml"
 _FOLDERS: Final = ("dags", "docs", "lib", "plugins", "spark_jobs", "var")
 

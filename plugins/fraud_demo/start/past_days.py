@@ -21,8 +21,6 @@ from fraud_rules.errors import ArchiveBusy
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["ARGUMENT", "DAYS", "archive_past_days", "fraud_labels", "past_day", "past_days", "reported"]
-
 DAYS: Final = 2
 ARGUMENT: Final = "--past-days="
 """The prefix of the only argument, by which the next demo finds the process."""

@@ -17,8 +17,6 @@ from fraud_demo.start.past_days import fraud_labels, past_days
 from fraud_local.users import USER, LocalUsers
 from fraud_rules.runtime.lifetime import BackgroundWork
 
-__all__ = ["ROLES", "DemoPeople", "describe_people"]
-
 ROLES: Final[Mapping[str, str]] = {"ann": "analyst", "ben": "approver", "vera": "viewer"}
 
 _SHADOW_RULE: Final = 7

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-__all__ = ["FILE", "write_environment"]
-
 FILE: Final = "var/demo/environment"
 """The path of the file below the project, for the screen."""
 

@@ -12,8 +12,6 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from fraud_rules.runtime.atomic_file import write_file
 
-__all__ = ["StartSteps", "last_time"]
-
 
 class StartSteps:
     """The steps of a start. `path` has the times of the last start, in seconds by name of the step."""

@@ -18,8 +18,6 @@ from fraud_ops.delivery.mail import send_mail
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
 
-__all__ = ["MAIL", "SILENCES", "WEBHOOK", "AlarmSender"]
-
 WEBHOOK: Final = "fraud_webhook"
 """An HTTP connection. Its host is the URL that receives the JSON, its optional password is a bearer token."""
 

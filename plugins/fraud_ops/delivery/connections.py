@@ -14,8 +14,6 @@ from typing import Any, Final
 
 from fraud_rules.errors import ConfigError
 
-__all__ = ["Connection", "Find", "connection_in_environment"]
-
 _PREFIX: Final = "AIRFLOW_CONN_"
 
 

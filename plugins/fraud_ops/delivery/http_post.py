@@ -14,8 +14,6 @@ import httpx
 
 from fraud_rules.errors import ConfigError
 
-__all__ = ["post"]
-
 TIMEOUT_S: Final = 10.0
 """The longest time of one request, from the name lookup to the status of the answer."""
 

@@ -16,8 +16,6 @@ from fraud_rules.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["send_mail"]
-
 _TIMEOUT_S: Final = 10.0
 _TLS_PORT: Final = 465
 

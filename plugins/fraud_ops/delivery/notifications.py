@@ -23,8 +23,6 @@ from fraud_ops.notifications import (
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.clock import MS_PER_S, now_ms
 
-__all__ = ["NotificationSender"]
-
 
 class NotificationSender:
     """Sends one message at a time. Several threads may use it. `base_url` is the address of the pages' server."""

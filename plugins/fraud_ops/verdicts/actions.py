@@ -12,8 +12,6 @@ from fraud_rules.deploy.intent import IntentKind
 from fraud_rules.deploy.plan import Outlook
 from fraud_rules.deploy.release import Release, fingerprint
 
-__all__ = ["ActionKind", "OperatorRequest", "SupervisorAction", "action_to_deploy", "next_action", "request_text"]
-
 
 class OperatorRequest(StrEnum):
     """The kinds of request in `Intent.requested_by`. A DAG run that deploys also uses START."""

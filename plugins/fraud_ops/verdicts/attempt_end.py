@@ -8,8 +8,6 @@ from fraud_rules.deploy.attempt import AttemptPhase, AttemptStatus
 from fraud_rules.deploy.intent import IntentKind
 from fraud_rules.errors import IntentForged, ReleaseNotAllowed
 
-__all__ = ["NOT_ALLOWED", "assess_end", "assess_refusal", "describe_attempt", "is_cause"]
-
 _NAMED = {
     "CheckpointDamaged": Health.CHECKPOINT_DAMAGED,
     "StateDamaged": Health.CHECKPOINT_DAMAGED,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["silence"]
-
 
 def silence(arrived_ms: int | None, silent_ms: int, now_ms: int) -> str | None:
     """The reason why a detector is blind: no transaction has arrived for `silent_ms` (0: no limit). None otherwise.

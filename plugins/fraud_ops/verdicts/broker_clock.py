@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from fraud_rules.logs.detector_status import BatchProgress
 
-__all__ = ["BrokerClock", "detector_skew_ms"]
-
 _GAP_MS = 15_000
 _KEPT_MS = 60_000
 

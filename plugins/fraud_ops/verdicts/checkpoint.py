@@ -10,22 +10,6 @@ from typing import Any
 from fraud_ops.verdicts.verdict import Health
 from fraud_rules.logs.detector_status import TrafficCounts
 
-__all__ = [
-    "DRILL_OVERDUE",
-    "HISTORY_AT_RISK",
-    "OPEN_MS",
-    "CheckpointFacts",
-    "Finding",
-    "Grade",
-    "LastDrill",
-    "TopicFacts",
-    "document",
-    "findings",
-    "overall",
-    "table",
-    "unreachable",
-]
-
 HISTORY_AT_RISK = "HISTORY_AT_RISK"
 """The alarm for unread records that retention will soon remove."""
 

@@ -18,8 +18,6 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.value_list import CollectionKind, CollectionName, ListChange, ListOperation
 from fraud_rules.model.value_map import MapChange
 
-__all__ = ["seed_collections"]
-
 _NOUNS = {CollectionKind.LIST: "values", CollectionKind.MAP: "entries"}
 _Documents = Mapping[CollectionName, Sequence[Mapping[str, object]]]
 

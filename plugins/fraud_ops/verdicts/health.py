@@ -20,8 +20,6 @@ from fraud_rules.errors import Fenced
 from fraud_rules.monitoring.shares import high_shares
 from fraud_rules.runtime.clock import utc
 
-__all__ = ["assess_detector", "assess_supervision", "other_supervisor"]
-
 _CONTESTED_MS = 30_000
 """Two supervisors that both report within this time are duplicates."""
 

@@ -12,8 +12,6 @@ from fraud_rules.errors import IntentForged
 from fraud_rules.logs.detector_status import BatchProgress, TrafficCounts
 from fraud_rules.model.open_transaction import OpenTransaction
 
-__all__ = ["DetectorObservation", "NewestProgress"]
-
 
 @dataclass(frozen=True, slots=True)
 class NewestProgress:

@@ -8,8 +8,6 @@ from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_rules.deploy.attempt import Attempt
 from fraud_rules.deploy.plan import outlook
 
-__all__ = ["last_progress_ms", "patience_ms", "process_start_ms"]
-
 _DOUBLINGS: Final = 6
 
 

@@ -16,8 +16,6 @@ from fraud_rules.model.rule_names import in_writing_order
 from fraud_rules.model.ruleset import RuleSet
 from fraud_rules.model.value_list import CollectionName
 
-__all__ = ["SEED", "SeedChange", "SeedEffect", "SeedPlan", "approvers_of", "seed_plan"]
-
 SEED: Final = "seed"
 
 

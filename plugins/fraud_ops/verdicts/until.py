@@ -10,8 +10,6 @@ from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.verdict import Health, Verdict
 from fraud_rules.deploy.attempt import AttemptPhase
 
-__all__ = ["Outcome", "Until", "outcome"]
-
 
 class Until(StrEnum):
     """A state to wait for."""

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["Health", "Verdict"]
-
 
 class Health(StrEnum):
     """The state of a detector."""

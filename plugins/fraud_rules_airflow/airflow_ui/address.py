@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from airflow.sdk import conf
 
-__all__ = ["base_url"]
-
 
 def base_url() -> str:
     """The address of Airflow, without a slash at its end; empty if the configuration has none."""

@@ -33,8 +33,6 @@ from fraud_rules.runtime.clock import MS_PER_S, now_ms
 from fraud_rules_airflow.airflow_ui.address import base_url
 from fraud_rules_airflow.hooks.control_plane import CONTROL_PLANE, ControlPlaneHook, ControlPlaneServer
 
-__all__ = ["IDLE_S", "create_app"]
-
 _TIMEOUT: Final = httpx.Timeout(120.0, connect=5.0, pool=10.0)
 """The server of the control plane sends something on each stream more often."""
 IDLE_S: Final = 5.0

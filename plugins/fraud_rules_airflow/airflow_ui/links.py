@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from fraud_ops.verdicts.verdict import Health
     from fraud_rules.deploy.attempt import AttemptStatus
 
-__all__ = ["LINKS", "DetectorLogs", "Runbook", "SparkUi", "publish_links", "publish_runbook"]
-
 
 @attrs.define()
 class _Published(BaseOperatorLink):

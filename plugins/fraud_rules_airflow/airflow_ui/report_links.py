@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 from fraud_ops.paths import report_path
 from fraud_rules_airflow.airflow_ui.address import base_url
 
-__all__ = ["Report", "report_address"]
-
 
 @attrs.define()
 class Report(BaseOperatorLink):

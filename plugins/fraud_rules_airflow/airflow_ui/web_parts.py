@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 from fraud_ops.paths import PAGES, ROOT
 from fraud_rules_airflow.airflow_ui.address import base_url
 
-__all__ = ["DeferredParts", "applications", "pages_address"]
-
 
 class DeferredParts(Sequence[dict[str, Any]]):
     """Parts of a plugin that `create` returns at the first use."""

@@ -21,8 +21,6 @@ from fraud_rules.kafka.record_writer import append_records
 from fraud_rules_airflow.airflow_ui.address import base_url
 from fraud_rules_airflow.hooks.connections import KAFKA, connection, kafka_of
 
-__all__ = ["AlarmHook"]
-
 
 class AlarmHook(BaseHook):
     """Reports alarms, and sends them without Kafka."""

@@ -20,8 +20,6 @@ from fraud_rules.kafka.unread import open_transactions
 from fraud_rules.logs.batch_history import last_batch
 from fraud_rules.logs.losses import find_losses
 
-__all__ = ["CheckpointHook"]
-
 
 class CheckpointHook(BaseHook):
     """The checkpoint of one detector. Every method can raise BrokerUnavailable."""

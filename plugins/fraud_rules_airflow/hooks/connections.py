@@ -15,8 +15,6 @@ from fraud_rules.deploy.intent_keys import IntentKeys
 from fraud_rules.errors import ConfigError
 from fraud_rules.kafka.connection import KafkaConnection
 
-__all__ = ["INTENT_KEY", "KAFKA", "SPARK", "async_connection", "connection", "intent_keys_of", "kafka_of", "master_of"]
-
 KAFKA = "fraud_kafka"
 """The broker: a connection of type Kafka. Its extra has `bootstrap.servers` and the client's SASL and TLS options."""
 

@@ -13,8 +13,6 @@ from fraud_ops.tickets import TicketKeys
 from fraud_rules.errors import ConfigError
 from fraud_rules_airflow.hooks.connections import connection
 
-__all__ = ["CONTROL_PLANE", "ControlPlaneHook", "ControlPlaneServer"]
-
 CONTROL_PLANE: Final = "fraud_control"
 """The control plane: the host is its URL, the password the key of tickets. Its extra may have `url`, for browsers."""
 

@@ -33,8 +33,6 @@ from fraud_rules_airflow.hooks.connections import (
 )
 from fraud_rules_airflow.hooks.release import declared_release
 
-__all__ = ["FraudDetectorHook", "supervisor_id"]
-
 _DIGEST_CHARS = 6
 _READ_WAIT_MS = 20
 

@@ -13,8 +13,6 @@ from fraud_rules.deploy.release import Release
 from fraud_rules.errors import ConfigError
 from fraud_rules_airflow.hooks.connections import kafka_of, master_of
 
-__all__ = ["declared_release"]
-
 _OPTIONS = frozenset(Release.__struct_fields__) - {
     "code", "settings", "schema", "bootstrap", "master", "checkpoint",
 }  # fmt: skip

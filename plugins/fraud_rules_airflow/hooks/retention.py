@@ -11,8 +11,6 @@ from fraud_rules.api_client import TOKEN_VARIABLE, Client
 from fraud_rules.errors import ConfigError
 from fraud_rules_airflow.hooks.connections import connection
 
-__all__ = ["RETENTION", "RetentionHook"]
-
 RETENTION: Final = "fraud_retention"
 """The control plane for the retention: a connection of type HTTP. The host is the address of its server or of Airflow's
 API server, and the password is a token for programs of an admin."""

@@ -20,8 +20,6 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.value_list import CollectionKind
 from fraud_rules_airflow.hooks.connections import KAFKA, connection, kafka_of
 
-__all__ = ["SeedRulesHook"]
-
 
 class SeedRulesHook(BaseHook):
     """Every method raises ConfigError, BrokerUnavailable, and RulesRejected for files with invalid rules."""

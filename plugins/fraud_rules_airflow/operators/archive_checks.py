@@ -19,8 +19,6 @@ from fraud_rules_airflow.operators.standing_alarms import StandingAlarms
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["DAYS_MISSED", "ArchiveAheadOperator", "DaysDueOperator", "DaysEvaluatedOperator", "QueueDayOperator"]
-
 DAYS_MISSED: Final = "DAYS_MISSED"
 
 

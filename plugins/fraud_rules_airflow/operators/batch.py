@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from fraud_rules.batch.reevaluation.report import DayResult
     from fraud_rules.kafka.connection import KafkaConnection
 
-__all__ = ["ArchiveOperator", "ReevaluateOperator", "SparkJobOperator", "WarmUpOperator", "WhatIfOperator"]
-
 _EXIT = re.compile(r"Error code is: (\d+)")
 _SAID = re.compile(r"\w+: (\w+): (.+)")
 _WORTH_A_RETRY = (

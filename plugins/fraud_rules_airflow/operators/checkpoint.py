@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from fraud_ops.verdicts.observation import DetectorObservation
     from fraud_rules_airflow.hooks.detector import FraudDetectorHook
 
-__all__ = ["CHECKPOINT", "CheckCheckpointOperator"]
-
 CHECKPOINT = Asset(name="fraud_checkpoint", uri="fraud://detector/checkpoint", group="fraud")
 """The asset of the checkpoint. Each event has the findings of one check."""
 

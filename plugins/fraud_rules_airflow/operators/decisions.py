@@ -13,8 +13,6 @@ from fraud_rules.errors import ConfigError
 if TYPE_CHECKING:
     from fraud_rules_airflow.hooks.detector import FraudDetectorHook
 
-__all__ = ["PROVEN_BATCHES", "decide", "last_release", "release_before"]
-
 PROVEN_BATCHES = 10
 """A rollback needs a release that has committed this number of batches."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from fraud_rules.deploy.intent import IntentRecord
 
-__all__ = ["DECLARED", "DecisionOperator", "DeployOperator", "DetectorOperator"]
-
 DECLARED = "declared"
 """The XCom of a deployment: the fingerprint of the declared release that it has considered."""
 

@@ -15,8 +15,6 @@ from fraud_rules_airflow.operators.detector import DetectorOperator
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["DRILL", "RestoreDrillOperator"]
-
 DRILL = Asset(name="fraud_checkpoint_drill", uri="fraud://detector/checkpoint/drill", group="fraud")
 """The asset of the drills. Each event has the report of a drill that has restored the state."""
 

@@ -12,8 +12,6 @@ from fraud_rules_airflow.operators.standing_alarms import StandingAlarms
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["MIXED_RELEASES", "report_mixed_releases"]
-
 MIXED_RELEASES: Final = "MIXED_RELEASES"
 
 _KEEP_MS: Final = 3 * 3_600_000

@@ -11,8 +11,6 @@ from fraud_rules_airflow.error_mapping import airflow_errors
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["RetentionOperator"]
-
 
 class RetentionOperator(BaseOperator):
     """Lets the control plane remove what is older than its settings permit, and logs the numbers of removed rows."""

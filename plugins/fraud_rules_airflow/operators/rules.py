@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from fraud_ops.verdicts.seeding import SeedPlan
 
-__all__ = ["APPROVE", "APPROVERS", "REQUESTS", "SeedApplyOperator", "SeedApprovalOperator", "SeedDiffOperator"]
-
 APPROVERS = "fraud_rule_approvers"
 """An Airflow variable with a JSON list of the users who may approve rules."""
 

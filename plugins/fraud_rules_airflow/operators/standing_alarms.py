@@ -19,8 +19,6 @@ from fraud_rules_airflow.hooks.alarms import AlarmHook
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["AlarmChannel", "ReportedAlarm", "StandingAlarms", "report_alarms"]
-
 _KEY: Final = "reported_alarms"
 
 

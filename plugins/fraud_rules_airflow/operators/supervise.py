@@ -24,8 +24,6 @@ from fraud_rules_airflow.triggers.detector import DIFFERENT, OVER, SupervisionTr
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["CRASH_LOOP", "SuperviseOperator"]
-
 CRASH_LOOP = "CRASH_LOOP"
 """The name of the alarm for a detector that failed to start several times in a row."""
 

@@ -16,8 +16,6 @@ from fraud_rules_airflow.operators.standing_alarms import StandingAlarms
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["CheckSupervisionOperator"]
-
 _PART = "supervision"
 """Alarms without a part are those of the supervisor, which resolves them itself."""
 

@@ -12,8 +12,6 @@ from fraud_rules_airflow.hooks.connections import KAFKA, connection, kafka_of
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["ApplyTopicsOperator"]
-
 
 class ApplyTopicsOperator(BaseOperator):
     """Creates missing topics and makes safe changes. If a change would lose data, it fails and changes nothing."""

@@ -15,8 +15,6 @@ from fraud_rules_airflow.error_mapping import airflow_errors
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["DayArchivedSensor"]
-
 
 class DayArchivedSensor(BaseSensorOperator):
     """Passes when the archive has all transactions of a day that are not late. An unfinished day passes at once."""

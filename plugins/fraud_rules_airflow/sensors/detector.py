@@ -15,8 +15,6 @@ from fraud_rules_airflow.triggers.rules import RulesLiveTrigger
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["RulesLiveSensor"]
-
 
 class RulesLiveSensor(BaseSensorOperator):
     """Waits until the detector has acknowledged records of the rule log. Fails if the detector rejected one.

@@ -29,11 +29,6 @@ from fraud_rules.errors import FraudError
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules_airflow.hooks.detector import FraudDetectorHook, supervisor_id
 
-__all__ = [
-    "DECLARED", "DIFFERENT", "NEWS", "OVER", "SETTLE_S", "OutcomeTrigger", "SupervisionTrigger", "raised_no_alarm",
-    "verdict_key",
-]  # fmt: skip
-
 NEWS, OVER, DECLARED, DIFFERENT = "news", "over", "declared", "different"
 """The reasons why a `SupervisionTrigger` fires: a new verdict, the end of the run's window, a new declared release,
 another release on this host than on the worker's."""

@@ -17,8 +17,6 @@ from fraud_rules_airflow.triggers.detector import SETTLE_S
 if TYPE_CHECKING:
     from fraud_rules.logs.rule_status import RuleOperation
 
-__all__ = ["RulesLiveTrigger"]
-
 
 class RulesLiveTrigger(BaseTrigger):
     """Fires when the detector has acknowledged all versions. The event has the live ones and the rejected ones."""

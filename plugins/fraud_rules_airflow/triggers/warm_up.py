@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from fraud_rules.logs.open_warm_ups import OpenRequests
     from fraud_rules.logs.rule_status import RuleOperation
 
-__all__ = ["WarmUpTrigger"]
-
 
 class WarmUpTrigger(BaseEventTrigger):
     """Watches `rule-operations`. Fires for new requests, and again every `repeat_s` while requests are open, because a

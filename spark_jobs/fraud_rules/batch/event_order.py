@@ -21,8 +21,6 @@ from fraud_rules.codec.history.record import HistoryRecord
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 
-__all__ = ["RUN_RECORDS", "OrderedHistory"]
-
 RUN_RECORDS = 200_000
 _MERGED_ROWS: Final = 2_000
 _SCHEMA: Final = pa.schema([("time", pa.int64()), ("index", pa.int64()), ("value", pa.binary())])

@@ -12,8 +12,6 @@ from fraud_rules.codec.history.files import history_records, schema_of_file
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 
-__all__ = ["HistoryPreview", "preview"]
-
 _CHUNK: Final = 50_000
 _SHOWN: Final = 5
 

@@ -17,8 +17,6 @@ from fraud_rules.errors import HistoryRefused
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["Rejections", "decode_history"]
-
 _SHOWN: Final = 3
 
 

@@ -36,9 +36,6 @@ from fraud_rules.cli.proofs.erasure import erase
 from fraud_rules.configuration.entry_points import loaded_entry_points
 from fraud_rules.errors import FraudError
 
-__all__ = ["app", "main"]
-
-
 app = typer.Typer(
     name="fraud",
     cls=CommandGroup,

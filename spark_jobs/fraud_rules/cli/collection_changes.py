@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from fraud_rules.api_client import Client
     from fraud_rules.model.ruleset import RuleTimeline
 
-__all__ = ["RequestedChange", "collection_path", "export_file", "make_change", "read_log", "save_files"]
-
 _FILES_SOURCE: Final = "seed"
 _DEFAULT_TYPES: Final[Mapping[CollectionKind, CollectionType]] = {
     CollectionKind.LIST: ListType.LONG,

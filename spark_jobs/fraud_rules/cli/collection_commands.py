@@ -25,8 +25,6 @@ from fraud_rules.codec.rules.collections.lines import as_value, content_lines, f
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 
-__all__ = ["FILE", "VALUES", "add_shared_commands"]
-
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
 _LINES: Final = {

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fraud_rules.logs.rule_status import RuleLogStatus
     from fraud_rules.model.ruleset import RuleTimeline
 
-__all__ = ["append", "await_live", "check_against_log", "read_rule_log", "write_rules"]
-
 
 def read_rule_log(context: CommandContext, kafka: KafkaConnection, *, settled: bool = False) -> RuleLogStatus:
     """Read the rule log and the detector's reports about it. Raises BrokerUnavailable."""

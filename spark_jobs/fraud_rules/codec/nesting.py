@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["MAX_DEPTH", "is_deep"]
-
 MAX_DEPTH: Final = 32
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)

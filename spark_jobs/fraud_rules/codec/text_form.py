@@ -9,8 +9,6 @@ from typing import Final
 from fraud_rules.model.schema import TextStep
 from fraud_rules.model.transaction import Column
 
-__all__ = ["TRIMMED", "normalized", "normalized_column"]
-
 TRIMMED: Final = (
     "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"  # the characters with the Unicode property White_Space

@@ -17,8 +17,6 @@ from typing import Any, Final, Self
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
 
-__all__ = ["BOOTSTRAP_VARIABLE", "DEFAULTS", "DetectorOptions", "Option", "option_of", "spark_settings"]
-
 BOOTSTRAP_VARIABLE: Final = "FRAUD_BOOTSTRAP"
 _OPTION: Final = "option"
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from importlib.metadata import entry_points
 from typing import Any
 
-__all__ = ["loaded_entry_points"]
-
 
 def loaded_entry_points(group: str) -> Iterator[tuple[str, Any]]:
     """The name and the object of each entry point of a group, in the order of the names.

@@ -8,8 +8,6 @@ from typing import Final
 
 from fraud_rules.errors import ConfigError
 
-__all__ = ["mounted_folder"]
-
 _FILE: Final = re.compile("file:(//)?")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["PERSONAL_TOPICS"]
-
 PERSONAL_TOPICS: Final = frozenset(
     {
         "transactions", "rules", "rules_cdc", "alerts", "shadow_alerts", "alert_corrections", "restrictions",

@@ -17,8 +17,6 @@ from typing import Any, Final
 
 from fraud_rules.runtime.safe_text import describe_value
 
-__all__ = ["NAME", "NAME_IS", "bounded", "matching", "read_settings", "settable"]
-
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 """The valid names of a detector, and of any other writer with a transactional id."""
 

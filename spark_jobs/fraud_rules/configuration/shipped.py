@@ -8,8 +8,6 @@ from typing import Final
 
 from fraud_rules.errors import InputInvalid
 
-__all__ = ["RUNBOOK_PAGES", "create_installation", "shipped"]
-
 RUNBOOK_PAGES: Final = Path("docs", "runbooks")
 """The folder of the runbooks below `shipped()`."""
 

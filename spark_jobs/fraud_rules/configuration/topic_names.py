@@ -17,8 +17,6 @@ from fraud_rules.configuration.settings_file import matching, read_settings
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.yaml_file import read_yaml
 
-__all__ = ["ENV_PREFIX", "TOPICS_FILE", "TopicNames", "load_topic_names", "names_used_twice", "role_of"]
-
 ENV_PREFIX: Final = "FRAUD_"
 TOPICS_FILE: Final = "topics.yaml"
 

@@ -11,8 +11,6 @@ import msgspec
 from fraud_rules.deploy.work import Work
 from fraud_rules.errors import Stalled
 
-__all__ = ["AgentStatus", "Attempt", "AttemptPhase", "AttemptStatus", "DeploymentReports", "Supervision"]
-
 
 class AttemptPhase(StrEnum):
     """The phases of an attempt."""

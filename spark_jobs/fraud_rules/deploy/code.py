@@ -14,8 +14,6 @@ from typing import Final
 from fraud_rules.errors import ReleaseInvalid
 from fraud_rules.runtime.zones_release import zones_release
 
-__all__ = ["ENTRY", "code_digest", "code_digest_of_wheel", "code_root"]
-
 ENTRY: Final = "detector"
 """The module that starts a detector, beside the package."""
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from fraud_rules.configuration.detector_options import DetectorOptions, option_of
 from fraud_rules.deploy.intent import Intent
 
-__all__ = ["attempt_argument", "detector_arguments"]
-
 
 def detector_arguments(intent: Intent, epoch: int, *, settings: Path, schema: Path) -> Sequence[str]:
     """The arguments of `detector.py` for a RUN intent. They contain no secrets.

@@ -21,16 +21,6 @@ from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.kafka.transactional_ids import agent_id
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 
-__all__ = [
-    "DeploymentLog",
-    "append_intent",
-    "deployment_after",
-    "observe_deployment",
-    "read_deployment",
-    "read_intent_log",
-    "write_supervision",
-]
-
 _AGENT = "agent"
 _SUPERVISION = "supervision"
 _decode_attempt = msgspec.json.Decoder(AttemptStatus).decode

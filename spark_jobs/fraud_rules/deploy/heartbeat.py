@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from fraud_rules.deploy.attempt import DeploymentReports
 from fraud_rules.runtime.clock import MS_PER_S
 
-__all__ = ["AGENT_SILENT_MS", "LISTEN_MS", "faults_of"]
-
 AGENT_SILENT_MS = 30_000
 LISTEN_MS = AGENT_SILENT_MS + 1_000
 """How long to wait for the next record. An agent that writes none in this time is silent by any clock."""

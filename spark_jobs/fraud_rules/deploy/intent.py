@@ -21,20 +21,6 @@ from fraud_rules.deploy.release import Release, fingerprint
 if TYPE_CHECKING:
     from fraud_rules.kafka.reader import Record
 
-__all__ = [
-    "ATTEMPT_ID",
-    "NO_EPOCH",
-    "SIGNATURE",
-    "SUPERVISOR",
-    "Intent",
-    "IntentKind",
-    "IntentLog",
-    "IntentRecord",
-    "Rebuild",
-    "decode_intent",
-    "read_intents",
-]
-
 NO_EPOCH: Final = -1
 """The value of `after` for the first intent of a log."""
 

@@ -18,8 +18,6 @@ from typing import Final, NoReturn
 from fraud_rules.deploy.intent import IntentRecord
 from fraud_rules.errors import ConfigError, IntentForged
 
-__all__ = ["IntentKeys"]
-
 _KEY: Final = re.compile(r"[A-Za-z0-9+/=_-]{32,256}", re.ASCII)
 _MOST_KEYS: Final = 2
 _NEW_KEY_BYTES: Final = 32

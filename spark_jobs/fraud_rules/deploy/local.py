@@ -12,8 +12,6 @@ from fraud_rules.deploy.code import code_digest, code_digest_of_wheel
 from fraud_rules.deploy.release import Release
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["release_of"]
-
 
 def release_of(
     config: Path,

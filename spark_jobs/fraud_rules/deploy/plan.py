@@ -13,8 +13,6 @@ from fraud_rules.deploy.attempt import Attempt, AttemptPhase, DeploymentReports
 from fraud_rules.deploy.intent import IntentKind, IntentLog, IntentRecord
 from fraud_rules.deploy.release import Release
 
-__all__ = ["Outlook", "PlanLimits", "outlook"]
-
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:

@@ -12,8 +12,6 @@ from fraud_rules.errors import ConfigError
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.yaml_file import parse_yaml
 
-__all__ = ["Release", "fingerprint", "settings_of"]
-
 FINGERPRINT_CHARS = 16
 
 

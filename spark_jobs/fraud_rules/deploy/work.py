@@ -10,8 +10,6 @@ import msgspec
 
 from fraud_rules.runtime.clock import MS_PER_S
 
-__all__ = ["WORK_VARIABLE", "Work", "WorkPhase"]
-
 WORK_VARIABLE: Final = "FRAUD_WORK"
 """The environment variable with the file for work reports. An older release ignores the variable."""
 

@@ -18,8 +18,6 @@ from fraud_rules.discovery.times import shift_h
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-__all__ = ["FieldReport", "PartitionReport", "SampleReport", "TimeReport", "report_on"]
-
 _MOST_SHOWN: Final = 5
 
 

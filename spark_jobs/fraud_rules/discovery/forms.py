@@ -13,8 +13,6 @@ from fraud_rules.discovery.words import AMOUNT_WORDS, CURRENCY_WORDS, MINOR_WORD
 from fraud_rules.model.declared.field_source import FieldSource, Path, WrittenAs, path_text
 from fraud_rules.model.schema import MAX_PRECISION, FieldType
 
-__all__ = ["ConnectType", "FieldForm", "NoForm", "form_of", "form_of_time", "is_unique"]
-
 _USUAL_SCALE: Final = 2
 _MOST_REPEATED: Final = 0.02
 """The largest share of records whose id another record has too, because it was delivered twice."""

@@ -9,8 +9,6 @@ from typing import Final
 from fraud_rules.model.declared.field_source import Path
 from fraud_rules.model.schema import MAX_FIELDS, MAX_NAME_LENGTH
 
-__all__ = ["name_of"]
-
 _RESERVED: Final = frozenset({"and", "or", "not", "between", "true", "false", "null", "in", "is", "like", "list"})
 """Words of filters."""
 

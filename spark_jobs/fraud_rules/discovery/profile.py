@@ -17,8 +17,6 @@ from fraud_rules.codec.scalar import is_integer, is_number, parse_timestamp
 from fraud_rules.codec.transactions.field_value import EpochMs, Number
 from fraud_rules.model.declared.field_source import MAX_PATH_LENGTH, Path
 
-__all__ = ["Profile", "ValueKind", "ValuePlace", "profile_of"]
-
 _MOST_PLACES: Final = 500
 _MOST_TEXT: Final = 256
 

@@ -19,8 +19,6 @@ from fraud_rules.model.day import DAY_MS
 from fraud_rules.model.declared.field_source import Path, path_text
 from fraud_rules.model.schema import ID_FIELD, MAX_FIELDS, TIME_FIELD, Field, FieldType
 
-__all__ = ["Proposal", "ProposedField", "propose"]
-
 _FEW_RECORDS: Final = 100
 _MOST_WITHOUT: Final = 0.02
 """The largest share of records that may lack the id or the time. They are unreadable then."""

@@ -16,8 +16,6 @@ from fraud_rules.codec.transactions.tree import parse_object
 from fraud_rules.errors import RecordRejected
 from fraud_rules.model.schema import Envelope
 
-__all__ = ["Recognized", "Shape", "recognize", "recognize_trees"]
-
 _WIRE_HEADER: Final = 5
 """The magic byte 0, and a schema's id in four bytes, as Confluent's serializers write them."""
 

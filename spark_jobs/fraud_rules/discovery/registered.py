@@ -22,8 +22,6 @@ from fraud_rules.model.declared.record_format import FormatName, FormatSettings,
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-__all__ = ["decoded_sample", "registered_format"]
-
 _FORMATS: Final = {"AVRO": FormatName.AVRO, "PROTOBUF": FormatName.PROTOBUF, "JSON": FormatName.JSON_SCHEMA}
 _DEEPEST: Final = 8
 """The depth to which the members of a message type are followed. A type can contain itself."""

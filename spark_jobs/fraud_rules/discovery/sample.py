@@ -13,8 +13,6 @@ from fraud_rules.errors import InputInvalid
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader, record_of
 
-__all__ = ["MOST_RECORDS", "SampleRecord", "of_file", "of_topic"]
-
 MOST_RECORDS: Final = 10_000
 _MOST_LINE_BYTES: Final = 8 * 1024 * 1024
 

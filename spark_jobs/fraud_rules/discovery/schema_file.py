@@ -10,8 +10,6 @@ import yaml
 from fraud_rules.discovery.proposal import Proposal, ProposedField
 from fraud_rules.model.schema import Envelope, FieldType
 
-__all__ = ["schema_text"]
-
 _WIDTH: Final = 10_000
 
 

@@ -13,8 +13,6 @@ from fraud_rules.discovery.sample import quantile
 from fraud_rules.model.declared.field_source import TimeUnit, WrittenAs
 from fraud_rules.runtime.clock import MS_PER_S
 
-__all__ = ["TimeGuess", "shift_h", "time_of"]
-
 _PLAUSIBLE_MS: Final = (946_684_800_000, 4_102_444_800_000)
 """The years 2000 to 2099."""
 

@@ -21,8 +21,6 @@ from fraud_rules.model.declared.record_format import FormatSettings
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import Envelope, TransactionSchema
 
-__all__ = ["Understanding", "decode_sample", "understand"]
-
 _PLAIN = FormatSettings()
 _FOR_A_LOOK = RecordLimits(future_tolerance_ms=10 * 365 * DAY_MS)
 """Limits for records that need not be recent."""

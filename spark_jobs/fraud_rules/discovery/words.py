@@ -8,8 +8,6 @@ from typing import Final
 
 from fraud_rules.model.declared.field_source import Path
 
-__all__ = ["is_about", "score", "words_of"]
-
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 ID_WORDS: Final = {

@@ -29,8 +29,6 @@ from fraud_rules.model.output import (
 from fraud_rules.model.rule import NamedRule, Rule
 from fraud_rules.model.ruleset import RuleInForce, RuleSet, RuleTimeline
 
-__all__ = ["conclude", "place_of"]
-
 _members_of: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _conditions_of: Final = msgspec.json.Decoder(list[ConditionDocument]).decode
 _encode: Final = msgspec.json.Encoder().encode

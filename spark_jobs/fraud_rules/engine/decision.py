@@ -18,8 +18,6 @@ from fraud_rules.model.decision import DecisionThresholds, score_of
 from fraud_rules.model.documents.transactions import DecidingAlertDocument, DecisionDocument
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput
 
-__all__ = ["PlacedDecision", "alerts_in_order", "decisions"]
-
 _encode = msgspec.json.Encoder().encode
 _order = attrgetter("append_ms", "partition", "offset", "rule_id", "role")
 

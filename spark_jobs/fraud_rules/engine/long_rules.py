@@ -12,8 +12,6 @@ from fraud_rules.engine.window.plan import NO_MEASURES, Measures, compile_plan
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleInForce, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["long_rules", "measures_of", "with_series"]
-
 
 def long_rules(timeline: RuleTimeline, fields: Grouping) -> Sequence[RuleInForce]:
     """The rules with long windows that the newest version of a grouping has."""

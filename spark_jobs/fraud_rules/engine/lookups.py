@@ -19,8 +19,6 @@ from fraud_rules.model.transaction import Column
 from fraud_rules.model.value_list import CollectionKind, ValueList
 from fraud_rules.model.value_map import ValueMap
 
-__all__ = ["CollectionsByCount", "collection_versions", "lookup_columns"]
-
 Ints = NDArray[np.int64]
 
 

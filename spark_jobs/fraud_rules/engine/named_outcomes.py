@@ -22,8 +22,6 @@ from fraud_rules.model.schema import ROLE, TransactionSchema
 from fraud_rules.model.tables.narrow_column import NarrowColumn
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["NamedOutcome", "Place", "has_value", "named_outcomes", "outcomes_at"]
-
 Ints = NDArray[np.int64]
 Place = tuple[int, int, int]
 """The append time, partition and offset of a delivery of a payment."""

@@ -26,8 +26,6 @@ from fraud_rules.model.ruleset import Grouping, GroupingInForce
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["ChunkStore", "PreparedHistory", "prepare_history", "warm_state_id"]
-
 _ARRAYS: Final = "arrays"
 _NOTE: Final = "note"
 

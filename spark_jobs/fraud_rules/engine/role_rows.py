@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from fraud_rules.model.schema import ROLE, DeclaredEntity
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-__all__ = ["has_no_role", "role_rows"]
-
 
 def role_rows(batch: TransactionBatch, entity: DeclaredEntity | None) -> TransactionBatch:
     """The rows of n transactions, in their order; those of a transaction follow each other in the order of the roles.

@@ -11,8 +11,6 @@ from fraud_rules.engine.window.plan import GroupingPlan
 from fraud_rules.model.output import RuleMatches
 from fraud_rules.model.ruleset import RuleTimeline
 
-__all__ = ["matches_of_rows", "matches_of_versions"]
-
 
 def matches_of_rows(plan: GroupingPlan, rows: RowRange, timeline: RuleTimeline) -> list[RuleMatches]:
     """The matches of rows to which one version of the rules applies. The first key group of a task counts those of all

@@ -15,19 +15,6 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-__all__ = [
-    "EMPTY_LOG",
-    "FIRST_PREPARED",
-    "MemoryStateLog",
-    "StateLog",
-    "StateVersion",
-    "chunk_name",
-    "is_content_of",
-    "is_prepared",
-    "read_image",
-    "restore_image",
-]
-
 
 class StateVersion(NamedTuple):
     """The version of a key group's log and the digest of the log up to it. They identify the content of the log."""

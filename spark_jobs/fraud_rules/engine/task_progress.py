@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-__all__ = ["UNREPORTED", "TaskProgress"]
-
 
 class TaskProgress(Protocol):
     """Receives progress. The engine calls it often, so a call must be cheap."""

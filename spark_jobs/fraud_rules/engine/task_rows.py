@@ -22,8 +22,6 @@ from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["GroupingRows", "RowRange", "RowVersions", "rows_of_blobs", "spread"]
-
 
 class RowVersions(NamedTuple):
     """The versions of a grouping that apply to rows: `in_force`, and for each row its position there and the number of

@@ -42,17 +42,6 @@ from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest
 from fraud_rules.model.window import Window
 
-__all__ = [
-    "HistoryMerge",
-    "WarmHistory",
-    "chunks_of",
-    "collect_history",
-    "histories_for",
-    "history_of_chunks",
-    "sum_chunks_of",
-    "without_known",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class WarmHistory:

@@ -21,8 +21,6 @@ from fraud_rules.kafka.transactional_ids import (
     reevaluation_id,
 )
 
-__all__ = ["ACCESS", "Access", "Acl", "KafkaComponent", "Operation", "Resource", "acls_of", "readers", "writers"]
-
 
 class KafkaComponent(StrEnum):
     """The components with a principal. The last four are programs of other teams."""

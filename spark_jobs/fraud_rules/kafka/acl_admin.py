@@ -26,8 +26,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.topics import admin_client
 from fraud_rules.runtime.retry import wait_for
 
-__all__ = ["apply_acls", "kafka_acls_lines"]
-
 _TYPES: Final = {
     Resource.TOPIC: ResourceType.TOPIC,
     Resource.GROUP: ResourceType.GROUP,

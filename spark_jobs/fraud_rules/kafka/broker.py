@@ -29,8 +29,6 @@ from fraud_rules.runtime.file_lock import locked
 from fraud_rules.runtime.process import ProcessHandle, arguments_of, holder_of, start_detached
 from fraud_rules.runtime.retry import wait_for
 
-__all__ = ["Broker", "BrokerStatus", "broker_classes", "check_free"]
-
 HOST = "127.0.0.1"
 PORT_VARIABLE = "FRAUD_BROKER_PORT"
 CONTROLLER_PORT_VARIABLE = "FRAUD_BROKER_CONTROLLER_PORT"

@@ -17,8 +17,6 @@ from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.file_faults import fault_of_file
 from fraud_rules.runtime.secret import Secrets
 
-__all__ = ["PROPERTIES_VARIABLE", "KafkaConnection", "read_properties"]
-
 PROPERTIES_VARIABLE: Final = "FRAUD_KAFKA_PROPERTIES"
 ENV_PREFIX: Final = "FRAUD_KAFKA_"
 

@@ -24,18 +24,6 @@ from fraud_rules.kafka.unread import open_transaction_at
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.retry import wait_for
 
-__all__ = [
-    "ReceivedRecord",
-    "await_settled",
-    "ends_of",
-    "follow",
-    "read_topic",
-    "settled_ends",
-    "tail_of",
-    "topic_ends",
-    "topic_starts",
-]
-
 _PATIENCE_S = 30.0
 _SETTLING_S = 90.0
 """More than the 60 s after which the broker aborts a transaction of this product."""

@@ -15,8 +15,6 @@ from fraud_rules.configuration.topic_names import TopicNames, load_topic_names, 
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.yaml_file import read_yaml
 
-__all__ = ["REPLICATION", "TIMESTAMP_TYPE", "Cleanup", "Timestamp", "Topic", "load_topics"]
-
 REPLICATION: Final = "replication.factor"
 """The name of the number of copies among the settings of a topic."""
 

@@ -13,8 +13,6 @@ from prometheus_client import Counter
 
 from fraud_rules.kafka.reader import Record
 
-__all__ = ["UNDECODABLE", "UNREADABLE_RECORDS", "decode_or_skip", "decode_reason", "skip", "skipped_by_topic"]
-
 UNDECODABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError, ArithmeticError, KeyError, TypeError)
 """The errors with which a decoder rejects an unreadable record. Any other error is a fault of this product."""
 

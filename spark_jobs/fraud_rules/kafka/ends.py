@@ -13,8 +13,6 @@ from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import list_offsets, mapped_errors, partitions_of, topic_ids
 
-__all__ = ["TopicEnds"]
-
 _FIRST, _END = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 _TIMEOUT_S = 15.0

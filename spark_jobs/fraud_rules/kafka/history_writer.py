@@ -21,8 +21,6 @@ from fraud_rules.kafka.consume import settled_ends
 from fraud_rules.kafka.reader import TopicReader, describe
 from fraud_rules.kafka.writer import MAX_RECORD_BYTES
 
-__all__ = ["LOAD_PARTITION", "loaded_records", "send_history"]
-
 LOAD_PARTITION: Final = 0
 _HEADER: Final = "load"
 _LOOKED_BACK: Final = 10_000

@@ -26,30 +26,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.lifetime import Closing
 from fraud_rules.runtime.retry import retried
 
-__all__ = [
-    "LEADER_CHANGES",
-    "Record",
-    "TopicReader",
-    "append_ms_of",
-    "available_messages",
-    "consumer_of",
-    "describe",
-    "first_uncommitted",
-    "has_topic",
-    "headers_of",
-    "key_of",
-    "list_offsets",
-    "mapped_errors",
-    "newest_append_ms",
-    "partitions_of",
-    "pieces",
-    "record_of",
-    "topic_fault",
-    "topic_ids",
-    "watermarks",
-    "with_leader",
-]
-
 _TIMEOUT_S = 15.0
 _POLL_S = 0.2
 _FIRST_S = 5.0

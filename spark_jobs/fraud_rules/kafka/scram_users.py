@@ -18,8 +18,6 @@ from fraud_rules.errors import BrokerUnavailable, ConfigError
 from fraud_rules.kafka.access import KafkaComponent
 from fraud_rules.kafka.connection import KafkaConnection
 
-__all__ = ["create_users", "passwords_of", "user_of"]
-
 _ITERATIONS: Final = 8192
 
 

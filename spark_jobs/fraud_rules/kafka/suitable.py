@@ -18,16 +18,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import describe, has_topic, mapped_errors
 from fraud_rules.kafka.writer import MAX_RECORD_BYTES
 
-__all__ = [
-    "check_inputs",
-    "check_topics",
-    "checkpoint_faults",
-    "faults_of",
-    "faults_of_state",
-    "partitions_short_of_replicas",
-    "settings_of_topic",
-]
-
 _TIMEOUT_S = 15.0
 _TIMESTAMP, _CLEANUP, _MAX_BYTES = "message.timestamp.type", "cleanup.policy", "max.message.bytes"
 _MIN_IN_SYNC = "min.insync.replicas"

@@ -12,8 +12,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, available_messages, consumer_of, describe, record_of, watermarks
 from fraud_rules.runtime.lifetime import Closing
 
-__all__ = ["TopicsTail"]
-
 _TIMEOUT_S = 10.0
 _POLL_S = 0.2
 _TRANSIENT = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)

@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["MOST_TAKEOVERS", "Takeovers"]
-
 MOST_TAKEOVERS: Final = 5
 _WITHIN_S: Final = 86_400.0
 

@@ -26,20 +26,6 @@ from fraud_rules.kafka.managed.unsupported import (
 )
 from fraud_rules.runtime.retry import wait_for
 
-__all__ = [
-    "ExistingTopic",
-    "SettingDifference",
-    "StepKind",
-    "TopicStep",
-    "admin_client",
-    "apply",
-    "delete",
-    "log_bytes",
-    "observe",
-    "plan",
-    "retentions_ms",
-]
-
 _TIMEOUT_MS = 30_000
 _CONNECT_TIMEOUT_MS = 10_000
 _POLL_S = 0.05

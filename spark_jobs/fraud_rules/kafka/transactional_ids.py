@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "CONTROL_PLANE_NAME",
-    "agent_id",
-    "detector_id",
-    "quarantine_replay_id",
-    "reevaluation_id",
-]
-
 CONTROL_PLANE_NAME = "fraud-control-plane"
 """The default of the control plane's `name`, which is the id of its publisher."""
 

@@ -17,8 +17,6 @@ from fraud_rules.model.open_transaction import OpenTransaction
 if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
 
-__all__ = ["Unread", "open_transaction_at", "open_transactions", "read_unread"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -19,10 +19,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import ends_of
 from fraud_rules.kafka.reader import Record, TopicReader, describe
 
-__all__ = [
-    "MAX_RECORD_BYTES", "BatchWriter", "OutRecord", "keep_until_exit", "last_record", "newest_record", "newest_records",
-]  # fmt: skip
-
 MAX_RECORD_BYTES: Final = 8_388_608
 """The largest record that this product writes. Hosted Kafka services allow no more."""
 

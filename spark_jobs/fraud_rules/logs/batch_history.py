@@ -23,11 +23,6 @@ from fraud_rules.model.warm_up import BatchWarmUp
 from fraud_rules.replay.need import HistoryNeed
 from fraud_rules.replay.segments import BatchEnd
 
-__all__ = [
-    "History", "WrittenBatch", "batches_of", "decode_batch", "last_batch", "newest_watermark_ms", "read_ends",
-    "read_history",
-]  # fmt: skip
-
 _RECENT_OFFSETS: Final = 256
 _MOST_OFFSETS: Final = 65_536
 """How many records a search backwards holds at once."""

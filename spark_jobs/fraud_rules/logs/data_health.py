@@ -18,8 +18,6 @@ from fraud_rules.kafka.reader import Record, TopicReader, has_topic
 from fraud_rules.kafka.writer import OutRecord
 from fraud_rules.logs.detector_status import ReasonCount, Whole
 
-__all__ = ["HOUR_MS", "SLOTS", "HealthHour", "RuleHour", "hour_record", "read_hours"]
-
 HOUR_MS: Final = 3_600_000
 SLOTS: Final = 192
 """The hours of eight days."""

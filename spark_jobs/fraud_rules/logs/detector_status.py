@@ -11,28 +11,6 @@ import msgspec
 from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.warm_up import BatchWarmUp
 
-__all__ = [
-    "BatchLatency",
-    "BatchMode",
-    "BatchProgress",
-    "DetectorStatus",
-    "Partition",
-    "ReasonCount",
-    "RejectedRuns",
-    "RuleCpu",
-    "TrafficCounts",
-    "ViewCounts",
-    "Whole",
-    "check_rejected",
-    "decode_progress",
-    "detector_status",
-    "encode_progress",
-    "longest_silence_ms",
-    "rejected_runs",
-    "rejected_versions",
-    "traffic_since",
-]
-
 _GRACE_MS = 15_000
 """A detector counts as alive for this long after its next tick was due."""
 

@@ -8,8 +8,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.model.lost_records import LossReason, LostRecords, Offsets
 
-__all__ = ["find_losses"]
-
 
 def find_losses(kafka: KafkaConnection, starts: Offsets, topic: str, *, recreated: bool) -> list[LostRecords]:
     """The records of a topic from `starts` on that cannot be read.

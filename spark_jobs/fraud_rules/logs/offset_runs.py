@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-__all__ = ["runs_of"]
-
 
 def runs_of(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Yield the first and last offset of each run, ascending."""

@@ -14,8 +14,6 @@ from fraud_rules.logs.rule_status import RuleOperation, WarmUpState, decode_oper
 from fraud_rules.logs.warm_up_log import WarmUpLog
 from fraud_rules.runtime.lifetime import Closing
 
-__all__ = ["OpenRequests", "open_requests"]
-
 _OPEN: Final = (WarmUpState.REQUESTED, WarmUpState.RUNNING)
 
 

@@ -22,8 +22,6 @@ from fraud_rules.model.documents.alerts import AlertDocument, CorrectionDocument
 from fraud_rules.model.documents.rules import ExportedListDocument, ExportedMapDocument, ExportedRuleDocument
 from fraud_rules.model.documents.transactions import DecisionDocument, EvaluationDocument, LateTransactionDocument
 
-__all__ = ["DOCUMENTS", "schema_files", "schema_of", "subjects"]
-
 DOCUMENTS: Final[Mapping[str, tuple[type, ...]]] = MappingProxyType(
     {
         "alerts": (AlertDocument,),

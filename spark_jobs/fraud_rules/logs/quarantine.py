@@ -23,8 +23,6 @@ from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime import clock
 
-__all__ = ["ReplayResult", "read_marks", "read_quarantine", "replay"]
-
 _CHUNK_RECORDS = 1_000
 _CHUNK_BYTES = 33_554_432
 _ORIGIN = ("fraud-quarantine", "fraud-source")

@@ -23,8 +23,6 @@ from fraud_rules.replay.recording import (
     Recording,
 )
 
-__all__ = ["RunPart", "record_part", "record_run", "recorded_rules"]
-
 
 def record_run(kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema) -> Recording:
     """Record the input of the detector, from the start of its history to its last batch, with the keys and headers that

@@ -24,8 +24,6 @@ from fraud_rules.model.log_entry import LogEntry, Rejections, with_rejections
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["RuleLog", "check_rule_log"]
-
 """The reasons for which the driver rejected records, by offset."""
 
 ReadRange = Callable[[int, int], Iterable[Record]]

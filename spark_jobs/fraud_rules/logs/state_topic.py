@@ -24,8 +24,6 @@ from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.writer import MAX_RECORD_BYTES
 from fraud_rules.runtime.compression import decompress
 
-__all__ = ["HEAD", "OnBytes", "StateRecord", "StateTopic"]
-
 HEAD: Final = "head"
 """The name of a head among the names of chunks."""
 

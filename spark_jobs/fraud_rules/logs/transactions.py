@@ -12,8 +12,6 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.reader import append_ms_of, headers_of, key_of
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["raw_transactions"]
-
 
 def raw_transactions(
     messages: Sequence[Message], schema: TransactionSchema, settings: DetectorSettings, *, traces: bool = False

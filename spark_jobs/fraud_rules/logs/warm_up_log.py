@@ -23,8 +23,6 @@ from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.record_writer import append_records, idempotent_producer
 from fraud_rules.runtime.compression import compress, decompress
 
-__all__ = ["WarmUpLog", "WarmUpPart", "WarmUpRef", "WarmUpResult", "digest_of"]
-
 _TIMEOUT_S: Final = 60.0
 _RESULTS, _CHUNKS = 0, 1
 """The partitions."""

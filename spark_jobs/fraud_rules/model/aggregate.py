@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self
 
-__all__ = ["COMPARABLE", "LEVELS", "SUMMABLE", "AggregateFunction", "AggregateInput", "AggregateTraits", "RowEffect"]
-
 
 class AggregateInput(StrEnum):
     """The values of a row that an aggregate function reads."""

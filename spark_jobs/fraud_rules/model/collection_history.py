@@ -21,11 +21,6 @@ from fraud_rules.model.rule_names import NamesInForce, deletion_faults
 from fraud_rules.model.value_list import CollectionKind, CollectionName, ListChange, ListOperation, ListType, ValueList
 from fraud_rules.model.value_map import MapChange, MapType, ValueMap
 
-__all__ = [
-    "Collection", "CollectionAdmission", "CollectionChange", "CollectionHistory", "CollectionType", "Collections",
-    "Lists", "Maps", "change_faults", "changes_rules", "collection_faults", "lookup_faults",
-]  # fmt: skip
-
 Lists = Mapping[str, ValueList]
 """Lists by name."""
 Maps = Mapping[str, ValueMap]

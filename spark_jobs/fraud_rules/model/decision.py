@@ -7,16 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-__all__ = [
-    "DEFAULT_WEIGHT",
-    "MAX_WEIGHT",
-    "SEVERITY_WEIGHTS",
-    "DecisionOutcome",
-    "DecisionThresholds",
-    "score_of",
-    "weight_of",
-]
-
 MAX_WEIGHT: Final = 1_000
 DEFAULT_WEIGHT: Final = 25
 """The weight of a rule without `weight` and without one of the known severities."""

@@ -13,8 +13,6 @@ from fraud_rules.model.rule import LogChange, Rule, RuleDeletion
 from fraud_rules.model.value_list import ListChange
 from fraud_rules.model.value_map import MapChange
 
-__all__ = ["Grouping", "LogEntry", "LogPrefix", "RecordOutcome", "Rejections", "UndecodedRule", "with_rejections"]
-
 T = TypeVar("T")
 
 Grouping = tuple[str, ...]

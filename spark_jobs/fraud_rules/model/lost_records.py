@@ -7,8 +7,6 @@ from enum import StrEnum
 
 import msgspec
 
-__all__ = ["LossReason", "LostRecords", "Offsets", "move_offsets"]
-
 Offsets = Mapping[str, Mapping[str, int]]
 """Offsets by topic and partition (as text)."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-__all__ = ["OffsetRanges", "share_of"]
-
 OffsetRanges: TypeAlias = Mapping[int, tuple[int, int]]
 """The offsets [start, end) by partition."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["OpenTransaction"]
-
 _MS_PER_S = 1_000
 
 

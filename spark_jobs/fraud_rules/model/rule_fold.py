@@ -15,8 +15,6 @@ from typing import TypeVar
 from fraud_rules.model.log_entry import Grouping, LogEntry, UndecodedRule
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 
-__all__ = ["GroupingInForce", "RuleFold", "RuleInForce", "RuleSet"]
-
 _ENDED_GROUPINGS = 1_000
 _ENDED_RULES = 10_000
 _Key = TypeVar("_Key")

@@ -15,8 +15,6 @@ from fraud_rules.model.log_entry import LogEntry, UndecodedRule
 from fraud_rules.model.rule import LogChange, NamedRule, Rule, RuleDeletion
 from fraud_rules.model.rule_fold import RuleSet
 
-__all__ = ["NamesInForce", "deletion_faults", "in_writing_order", "names_rules", "naming_faults"]
-
 T = TypeVar("T")
 
 _SHOWN = 20  # rules in a message

@@ -23,8 +23,6 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.tables.long_table import LayeredLongs
 
-__all__ = ["CollectionKind", "CollectionName", "ListChange", "ListOperation", "ListType", "ListValue", "ValueList"]
-
 ListValue = int | str
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

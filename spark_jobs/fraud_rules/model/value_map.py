@@ -23,10 +23,6 @@ from fraud_rules.model.tables.entry_table import EntryTable
 from fraud_rules.model.tables.long_table import LongMap
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 
-__all__ = [
-    "MAP_SCALE", "MapChange", "MapKey", "MapType", "MapValue", "MapValueType", "ValueMap", "entry_text", "unscaled_of",
-]  # fmt: skip
-
 MapKey: TypeAlias = int | str
 MapValue: TypeAlias = int | str
 """A value of a map: a text, or a number as unscaled integer with `MAP_SCALE` digits after the point."""

@@ -18,8 +18,6 @@ from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.ruleset import Grouping, RuleInForce, RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["BatchWarmUp", "WarmUpRequest", "grouping_warmed_by", "is_current", "request_at", "shortest_reaches_ms"]
-
 _Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 

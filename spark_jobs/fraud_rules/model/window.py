@@ -18,8 +18,6 @@ from fraud_rules.model.expressions.local_time import UTC_ZONE
 from fraud_rules.model.transaction import Column
 from fraud_rules.runtime.zones import CALENDAR_END_MS, utc_offsets
 
-__all__ = ["Calendar", "Window"]
-
 Ints = NDArray[np.int64]
 
 _HOUR_MS: Final = 3_600_000

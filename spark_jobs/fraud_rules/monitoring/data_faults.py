@@ -13,8 +13,6 @@ import msgspec
 from fraud_rules.logs.data_health import HOUR_MS, HealthHour
 from fraud_rules.model.day import DAY_MS
 
-__all__ = ["DataFault", "DataVerdict", "data_faults"]
-
 WEEK_MS: Final = 7 * DAY_MS
 NULL_SHARE: Final = 0.5
 USUAL_NULL_SHARE: Final = 0.05

@@ -11,11 +11,6 @@ from fraud_rules.logs.data_health import HealthHour
 from fraud_rules.model.day import DAY_MS
 from fraud_rules.monitoring.data_faults import DataFault, data_faults
 
-__all__ = [
-    "DataHealth", "FieldHealth", "GroupingHealth", "HourRows", "NewText", "ReasonHealth", "RuleFigures", "data_health",
-    "rule_figures",
-]  # fmt: skip
-
 _MOST_NEW: Final = 20
 _MOST_REASONS: Final = 20
 

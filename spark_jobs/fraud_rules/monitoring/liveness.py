@@ -18,8 +18,6 @@ from fraud_rules.logs.detector_status import BatchProgress, longest_silence_ms
 from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.runtime.clock import utc_text
 
-__all__ = ["AMBER_MS", "RED_MS", "Liveness", "PartitionEnds", "Severity", "liveness", "starts_since"]
-
 AMBER_MS: Final = 10_000
 """A batch takes about a second. If a payment waits longer than this, the detector is slow or has ended."""
 

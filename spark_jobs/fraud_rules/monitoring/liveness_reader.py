@@ -25,8 +25,6 @@ from fraud_rules.monitoring.partition_ends import read_partition_ends
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.lifetime import Closing
 
-__all__ = ["LivenessReader", "LivenessWatch"]
-
 _PROGRESS_OFFSETS: Final = 60  # about thirty batches with their transaction markers, maybe of several detectors
 _WAIT_MS: Final = 20
 _POLL_S: Final = 2.0

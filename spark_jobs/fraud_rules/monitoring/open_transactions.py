@@ -9,8 +9,6 @@ from fraud_rules.kafka.unread import open_transaction_at
 from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.monitoring.liveness import PartitionEnds
 
-__all__ = ["OpenTransactions"]
-
 
 class OpenTransactions:
     """Keeps what it has found, so that it asks Kafka once for each transaction. One thread at a time may use it."""

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.monitoring.liveness import AMBER_MS, PartitionEnds
 
-__all__ = ["read_partition_ends"]
-
 
 def read_partition_ends(ends: TopicEnds, topics: Sequence[str], now_ms: int) -> dict[str, dict[int, PartitionEnds]]:
     """The ends by topic and partition. `now_ms` is the broker's time. Raises BrokerUnavailable."""

@@ -10,8 +10,6 @@ from typing import Final
 from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.logs.detector_status import TrafficCounts
 
-__all__ = ["HighShare", "ShareVerdict", "high_shares"]
-
 _FEWEST: Final = 20
 """The smallest number of records whose share counts."""
 

@@ -13,8 +13,6 @@ import msgspec
 from fraud_rules.proof.document import Proof, ProvedAuditRow, ProvedRule
 from fraud_rules.runtime.clock import utc_text
 
-__all__ = ["AUDIT_HEADER", "audit_faults", "audit_lines", "with_audit"]
-
 AUDIT_HEADER: Final = "control-audit"
 """The header of a record of the rule log that names the row of its change: its number, a colon and its hash."""
 

@@ -13,8 +13,6 @@ import msgspec
 from fraud_rules.proof.document import Seal
 from fraud_rules.runtime.clock import utc_text
 
-__all__ = ["Certificate", "Expiring", "digest_of", "expiring_topics", "sealed"]
-
 
 class Expiring(msgspec.Struct, frozen=True, rename="camel"):
     """A place that an erasure does not change. `until` is the time at which its data has expired; None for ever."""

@@ -18,11 +18,6 @@ from fraud_rules.proof.plain.judging import decide
 from fraud_rules.proof.reading import PaymentScene
 from fraud_rules.proof.verification import ProofVerdict, check_proof, check_seal, compared
 
-__all__ = [
-    "DecisionProof", "DecisionStatement", "DecisionVerdict", "alert_id_of", "check_decision", "read_decision_file",
-    "write_decision_file",
-]  # fmt: skip
-
 _DECISION: Final = "decision.json"
 _STATEMENT: Final = "thresholds.json"
 _OF_ALERT: Final = ".proof.zip"

@@ -16,12 +16,6 @@ import msgspec
 from fraud_rules.errors import ProofInvalid
 from fraud_rules.proof.plain.rows import Boundary
 
-__all__ = [
-    "FORMAT", "EvaluationOrder", "KeyGroupBounds", "Proof", "ProvedAuditRow", "ProvedBatch", "ProvedPayment",
-    "ProvedRule", "Seal", "Statement", "check_format", "checksum", "headers_of", "read_file", "seal_of", "sealed_zip",
-    "unzipped", "write_file",
-]  # fmt: skip
-
 FORMAT: Final = 1
 """The format of the files of this version. A file of another format is rejected, even if its parts can be decoded."""
 

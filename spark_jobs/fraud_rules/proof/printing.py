@@ -15,8 +15,6 @@ from fraud_rules.proof.plain.judging import ARRIVAL, judge, text_of
 from fraud_rules.proof.reading import PaymentScene, cooling_alerts
 from fraud_rules.proof.verification import ProofVerdict
 
-__all__ = ["decision_lines", "verdict_lines"]
-
 
 def verdict_lines(proof: Proof, verdict: ProofVerdict, most_rows: int) -> Iterator[str]:
     """The verdict, the payments of the window and the arithmetic, at most `most_rows` payments."""

@@ -27,8 +27,6 @@ from fraud_rules.proof.plain.expressions import PlainField
 from fraud_rules.proof.plain.judging import ARRIVAL, Scene
 from fraud_rules.proof.plain.rows import SECOND_DELIVERY, Boundary, PlacedRow, remarks
 
-__all__ = ["PaymentScene", "cooling_alerts", "read_scene"]
-
 _KINDS: Final = {
     FieldType.LONG: "number",
     FieldType.DECIMAL: "number",

@@ -14,8 +14,6 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from fraud_rules.errors import ConfigError, ProofInvalid
 from fraud_rules.proof.document import Seal
 
-__all__ = ["check_signature", "fingerprint", "read_public_key", "signer_of"]
-
 _CONTEXT: Final = b"fraud proof 1\n"
 
 

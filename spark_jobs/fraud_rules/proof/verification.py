@@ -19,8 +19,6 @@ from fraud_rules.proof.plain.judging import judge, text_of
 from fraud_rules.proof.reading import PaymentScene, cooling_alerts, read_scene
 from fraud_rules.proof.signature import check_signature
 
-__all__ = ["ProofVerdict", "check_file", "check_proof", "check_seal", "compared"]
-
 _NAMESPACE: Final = uuid.UUID("6f0c9a52-2f5e-5b0c-9a53-8f6f7c1d2e40")
 _PREVIOUS: Final = re.compile(r"previous\s*\(\s*(\w+)\s*\)", re.IGNORECASE)
 _STATED: Final = ("suppressed", "detectionTime")

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from fraud_rules.model.schema import TransactionSchema
     from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["compile_kernel", "load_kernel", "main"]
-
 _RULE: Final = {
     "ruleId": 1,
     "ruleState": "ACTIVE",

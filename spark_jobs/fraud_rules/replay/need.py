@@ -9,8 +9,6 @@ from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import RuleSet
 
-__all__ = ["HistoryNeed", "history_need"]
-
 
 class HistoryNeed(NamedTuple):
     """The transactions that determine a state.

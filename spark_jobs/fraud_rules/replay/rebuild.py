@@ -28,8 +28,6 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.replay.segments import Segment
 
-__all__ = ["PartBlob", "SegmentEvaluation", "TimelineOf"]
-
 TimelineOf = Callable[[int], RuleTimeline]
 """Returns the rule log below an offset, without the rejected records."""
 

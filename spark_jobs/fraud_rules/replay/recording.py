@@ -40,11 +40,6 @@ from fraud_rules.codec.transactions.raw import Headers, RawTransactions
 from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.runtime.atomic_file import Durability, replaced_file
 
-__all__ = [
-    "RecordedBatch", "RecordedRule", "RecordedSettings", "RecordedTransaction", "RecordedWarmUp", "Recording",
-    "raw_transactions",
-]  # fmt: skip
-
 _TimeMs: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
 _Offset: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 _Partition: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]

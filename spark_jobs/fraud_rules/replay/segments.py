@@ -17,8 +17,6 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import BatchWarmUp
 
-__all__ = ["BatchEnd", "Segment", "segments_of"]
-
 MOST_RECORDS: Final = 400_000
 """The number of records from which a segment is complete. It bounds the memory of a rebuild."""
 

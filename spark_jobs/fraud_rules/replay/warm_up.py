@@ -13,8 +13,6 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.warm_up import WarmUpRequest
 from fraud_rules.replay.recording import RecordedTransaction, raw_transactions
 
-__all__ = ["decode_records", "histories_of"]
-
 
 def decode_records(
     records: Sequence[RecordedTransaction], schema: TransactionSchema, settings: DetectorSettings

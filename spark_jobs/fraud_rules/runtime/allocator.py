@@ -10,8 +10,6 @@ from __future__ import annotations
 import ctypes
 from typing import Final
 
-__all__ = ["keep_freed_memory"]
-
 # Parameters of mallopt(3).
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3

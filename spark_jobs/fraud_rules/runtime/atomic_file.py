@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 
-__all__ = ["Durability", "create_file", "replaced_file", "write_file"]
-
 
 class Durability(Enum):
     """Which guarantee a written file has after a power cut. Each level includes the one before."""

@@ -14,8 +14,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-__all__ = ["MS_PER_S", "SteadyClock", "now_ms", "steady_ms", "utc", "utc_text"]
-
 MS_PER_S: Final = 1_000
 
 SteadyClock = Callable[[], int]

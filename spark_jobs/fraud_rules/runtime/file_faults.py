@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["fault_of_file"]
-
 
 def fault_of_file(error: Exception) -> str:
     """The fault in one line. The text of an OSError would name the path once more."""

@@ -16,8 +16,6 @@ from typing import Final
 
 from fraud_rules.runtime.lifetime import Closing
 
-__all__ = ["FileLock", "locked"]
-
 _SHORTEST_PAUSE_S: Final = 0.000_5
 _LONGEST_PAUSE_S: Final = 0.01
 _PID_BYTES: Final = 20

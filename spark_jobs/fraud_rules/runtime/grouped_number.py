@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["grouped"]
-
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?", re.ASCII)
 _GROUPS = re.compile(r"(?<=\d)(?=(\d{3})+$)")
 

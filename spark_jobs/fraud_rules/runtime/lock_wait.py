@@ -13,8 +13,6 @@ from fraud_rules.errors import Stalled
 from fraud_rules.runtime.file_lock import FileLock
 from fraud_rules.runtime.process import is_stopped
 
-__all__ = ["LockPatience", "await_lock"]
-
 _ADVICE: Final = "continue it (kill -CONT) or end it (kill -KILL)"
 
 _log = logging.getLogger(__name__)

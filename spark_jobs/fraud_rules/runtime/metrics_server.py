@@ -10,8 +10,6 @@ from prometheus_client import CollectorRegistry, ProcessCollector, start_http_se
 
 from fraud_rules.errors import ConfigError, PortInUse
 
-__all__ = ["check_address", "process_registry", "serving"]
-
 _ADDRESS = re.compile(r"([^:]+):([0-9]{1,5})", re.ASCII)
 
 

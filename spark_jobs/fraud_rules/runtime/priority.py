@@ -12,8 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-__all__ = ["yield_cores"]
-
 _AUTOGROUP: Final = Path("/proc/self/autogroup")
 _STARTED_BY_SPARK: Final = "PYSPARK_GATEWAY_PORT"
 """The variable of a Python driver that spark-submit has started as a child of its JVM."""

@@ -23,12 +23,6 @@ import psutil
 from fraud_rules.errors import Stalled
 from fraud_rules.runtime.atomic_file import Durability, write_file
 
-__all__ = [
-    "ProcessHandle", "arguments_of", "await_ends", "end_processes", "end_tree", "environment_of", "holder_of",
-    "is_stopped", "kill_processes", "kill_processes_with", "kill_session", "processes_with", "start_detached",
-    "terminate_processes",
-]  # fmt: skip
-
 _DESCENDANTS_S = 5.0
 _KILLED_S = 10.0
 _POLL_S = 0.1

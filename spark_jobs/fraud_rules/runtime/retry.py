@@ -16,8 +16,6 @@ from fraud_rules.errors import FraudError
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-__all__ = ["RepeatedWork", "retried", "wait_for"]
-
 _PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 5.0
 _STAND_BY_S: Final = 1.0

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
-__all__ = ["Secrets"]
-
 
 class Secrets:
     """Names with secret values. Immutable; two are equal if their names and values are.

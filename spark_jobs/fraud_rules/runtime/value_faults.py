@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from fraud_rules.runtime.safe_text import describe_value
 
-__all__ = ["fault_text"]
-
 _WRONG_TYPES: Final[Mapping[str, str]] = {
     "int_parsing": "is not a whole number",
     "int_parsing_size": "is not a whole number",

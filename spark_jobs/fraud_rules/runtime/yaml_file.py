@@ -10,8 +10,6 @@ import yaml
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.file_faults import fault_of_file
 
-__all__ = ["UniqueKeysLoader", "parse_yaml", "read_yaml"]
-
 
 class UniqueKeysLoader(yaml.SafeLoader):
     """YAML's safe loader, but it refuses repeated keys: the plain loader would silently drop the first value."""

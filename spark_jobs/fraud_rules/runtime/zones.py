@@ -17,8 +17,6 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CALENDAR_END_MS", "is_zone", "utc_offsets", "zone_of"]
-
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z][A-Za-z0-9_+-]*){0,2}", re.ASCII)
 
 

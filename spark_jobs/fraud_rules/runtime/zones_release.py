@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
 
-__all__ = ["other_releases", "zones_release"]
-
 
 @cache
 def zones_release() -> str:

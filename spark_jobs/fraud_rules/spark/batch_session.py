@@ -10,8 +10,6 @@ from pyspark.sql import SparkSession
 from fraud_rules.spark.session import SparkOptions, build_session
 from fraud_rules.spark.shutdown import stop_spark
 
-__all__ = ["batch_session"]
-
 
 @contextmanager
 def batch_session(name: str, master: str, driver_memory: str) -> Iterator[SparkSession]:

@@ -7,8 +7,6 @@ import socket
 
 from fraud_rules.errors import MasterUnavailable
 
-__all__ = ["check_master"]
-
 _LOCAL = re.compile(r"local(\[(\*|[1-9][0-9]*)(\s*,\s*[1-9][0-9]*)?\])?")
 _STANDALONE = re.compile(r"spark://([^:,/]+:[0-9]+(?:,[^:,/]+:[0-9]+)*)")
 _MANAGED = re.compile(r"yarn|k8s://.+")

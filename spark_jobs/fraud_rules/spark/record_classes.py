@@ -30,8 +30,6 @@ from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.runtime.caches.class_archive import recorded_archive
 from fraud_rules.spark.session import JVM, SparkOptions, build_session, class_archive
 
-__all__ = ["main", "record_broker_classes", "record_classes"]
-
 _END_S: Final = 300.0
 
 

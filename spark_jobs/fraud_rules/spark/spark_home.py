@@ -22,8 +22,6 @@ import pyspark
 
 from fraud_rules.runtime.caches.class_archive import archivable
 
-__all__ = ["spark_home"]
-
 _FIRST: Final = "slf4j-"
 """The prefix of the jar that Spark's launcher finds by its name."""
 

@@ -12,8 +12,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import consumer_of, mapped_errors
 from fraud_rules.model.lost_records import Offsets
 
-__all__ = ["RecordAnnouncements"]
-
 _SETTINGS: Final[Mapping[str, str | int | bool]] = {
     "enable.partition.eof": False,
     "fetch.wait.max.ms": 500,

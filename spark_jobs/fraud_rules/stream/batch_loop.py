@@ -12,8 +12,6 @@ from typing import Final, Protocol
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.model.lost_records import Offsets
 
-__all__ = ["BatchLoop", "PlannedBatch"]
-
 _LOOK_S: Final = 0.1
 """How often the loop asks for the ends of the topics while no record announces itself."""
 _SLICE_S: Final = 0.02

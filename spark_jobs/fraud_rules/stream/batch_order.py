@@ -11,8 +11,6 @@ from fraud_rules.engine.statelog import StateVersion
 from fraud_rules.model.output import MarkUpdate
 from fraud_rules.stream.pins import Pin
 
-__all__ = ["BatchOrder", "TaskState", "pack_marks", "unpack_marks"]
-
 
 class TaskState(NamedTuple):
     """A key group's state at the start of a batch: its version, and an offset of its partition.

@@ -13,11 +13,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-__all__ = [
-    "AUTHORIZATION", "CHANNEL_PORT", "PROGRESS", "SERVER_NAME", "ChannelAddress", "EvaluatorAttempt", "TaskReport",
-    "bearer", "part_name",
-]  # fmt: skip
-
 AUTHORIZATION: Final = "authorization"
 """The header with the token of the detector's start."""
 

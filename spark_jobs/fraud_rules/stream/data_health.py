@@ -13,8 +13,6 @@ from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.driver.progress import BatchOutputs
 from fraud_rules.stream.worker.field_figures import MOST_TEXTS
 
-__all__ = ["HealthMeter"]
-
 INTERVAL_MS: Final = 3_000
 """The least time between two records of an hour."""
 

@@ -29,8 +29,6 @@ from fraud_rules.stream.checkpoint.marker import Marker, newest_marker
 if TYPE_CHECKING:
     from fraud_rules.engine.state.store import ViewStore
 
-__all__ = ["DrillReport", "drill"]
-
 _TRIES = 3
 
 

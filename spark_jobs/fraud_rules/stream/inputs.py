@@ -10,8 +10,6 @@ from fraud_rules.errors import BrokerUnavailable, OffsetsLost
 from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.model.lost_records import Offsets
 
-__all__ = ["InputTopics", "limited"]
-
 _LOOK_S: Final = 2.0
 """How often the inputs look for added partitions, and for topics that were created again."""
 

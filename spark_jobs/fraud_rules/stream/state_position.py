@@ -12,8 +12,6 @@ import msgspec
 
 from fraud_rules.engine.statelog import EMPTY_LOG, StateVersion
 
-__all__ = ["StatePosition", "empty_position"]
-
 
 class StatePosition(msgspec.Struct, frozen=True, rename="camel"):
     """The state after a batch.

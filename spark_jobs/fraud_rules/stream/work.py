@@ -22,8 +22,6 @@ from fraud_rules.runtime import clock
 from fraud_rules.runtime.atomic_file import Durability, write_file
 from fraud_rules.runtime.lifetime import BackgroundWork
 
-__all__ = ["BatchWatch", "TasksProgress", "WorkReport", "default_report", "work_file", "work_lines"]
-
 _QUIET_S: Final = 1.0
 
 Write = Callable[[Work | None], None]

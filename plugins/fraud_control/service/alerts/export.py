@@ -22,8 +22,6 @@ from fraud_rules.model.schema import ID_FIELD, TransactionSchema
 from fraud_rules.runtime.clock import utc
 from fraud_rules.runtime.safe_text import without_formula
 
-__all__ = ["AlertFile", "ExportFormat", "new_alert_file"]
-
 _DIGITS: Final = 38
 _TIME: Final = pa.timestamp("ms", tz="UTC")
 _COLUMNS: Final[Mapping[str, pa.DataType]] = {

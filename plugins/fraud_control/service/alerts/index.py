@@ -34,8 +34,6 @@ from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.model.decision import SEVERITY_WEIGHTS
 from fraud_rules.model.schema import FieldType, TransactionSchema
 
-__all__ = ["AlertIndex", "IndexedAlert", "amount_field", "indexed_alert", "severity_rank"]
-
 _IDENTITY: Final = re.compile(rf"[0-9A-Za-z-]{{1,{ID_CHARS}}}", re.ASCII)
 _RANKS: Final = {name: rank for rank, name in enumerate(SEVERITY_WEIGHTS, 1)}
 _PRUNED_AT_ONCE: Final = 1_000

@@ -13,8 +13,6 @@ from fraud_control.feed.memory import AlertsInMemory, Edge, FeedMemory
 from fraud_control.feed.past import PastAlerts, PastRecord, Search, SearchCut
 from fraud_control.feed.place import FeedSource, Position
 
-__all__ = ["AlertFilter", "AlertList", "AlertPage"]
-
 
 @dataclass(frozen=True, slots=True)
 class AlertFilter:

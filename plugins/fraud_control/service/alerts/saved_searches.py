@@ -21,8 +21,6 @@ from fraud_control.store.alert_models import SEARCH_NAME_CHARS, AlertRow, SavedS
 from fraud_rules.errors import Reason
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["AlertSearches"]
-
 _QUERY_CHARS: Final = 2_000
 
 

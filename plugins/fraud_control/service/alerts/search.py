@@ -19,8 +19,6 @@ from fraud_control.service.ids import beyond_prefix
 from fraud_control.store.alert_models import AlertRow, AlertValueRow, MarkRow
 from fraud_rules.errors import Reason
 
-__all__ = ["alert_page", "search_conditions"]
-
 _PLACE: Final = (AlertRow.append_ms, AlertRow.source, AlertRow.offset)
 _ORDERS: Final[dict[AlertSort, tuple[Any, ...]]] = {
     AlertSort.NEWEST: _PLACE,

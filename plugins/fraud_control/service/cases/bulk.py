@@ -31,8 +31,6 @@ from fraud_control.store.case_models import CaseEventRow, CaseRow
 from fraud_control.store.models import AuditEntry
 from fraud_rules.errors import Reason
 
-__all__ = ["MOST_CASES", "MOST_MARKS", "close_matching", "mark_matching", "matching_alerts", "matching_cases", "undo"]
-
 MOST_CASES: Final = 10_000
 MOST_MARKS: Final = 10_000
 _CLOSE: Final = "case.bulk_close"

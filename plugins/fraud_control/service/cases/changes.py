@@ -24,8 +24,6 @@ from fraud_control.store.alert_models import AlertRow
 from fraud_control.store.case_models import CaseEventRow, CaseRow
 from fraud_rules.errors import Reason
 
-__all__ = ["add_event", "assign", "change_status", "comment_on", "event_members"]
-
 _MOST_COMMENTS: Final = 1_000
 _PLACE: Final = (AlertRow.append_ms, AlertRow.source, AlertRow.offset)
 

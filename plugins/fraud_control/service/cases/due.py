@@ -12,8 +12,6 @@ from fraud_control.domain.case_models import URGENCIES
 from fraud_control.settings import ResolveHours
 from fraud_control.store.case_models import CaseRow
 
-__all__ = ["due_ms", "due_order", "overdue"]
-
 _HOUR_MS: Final = 3_600_000
 _NEVER_MS: Final = 2**53
 

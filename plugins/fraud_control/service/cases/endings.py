@@ -18,8 +18,6 @@ from fraud_control.service.audit import AuditChain, AuditRecord
 from fraud_control.store.alert_models import IN_EFFECT, AlertRow
 from fraud_control.store.case_models import CaseEventRow, CaseRow
 
-__all__ = ["expire_cases", "untouched", "update_corrected_cases"]
-
 AUTHOR: Final = system_author("cases")
 _AT_ONCE: Final = 2_000
 _EXPIRED_KEPT_MS: Final = 365 * 86_400_000

@@ -23,8 +23,6 @@ from fraud_control.store.alert_models import FIELD_CHARS, VALUE_CHARS
 from fraud_control.store.case_models import CaseRow
 from fraud_rules.runtime.safe_text import scalar_text
 
-__all__ = ["CaseEntity", "assign_cases", "open_case"]
-
 _LEAST_URGENT: Final = len(URGENCIES) - 1
 
 

@@ -23,8 +23,6 @@ from fraud_control.service.changes import UnitOfWork
 from fraud_control.store.alert_models import AlertRow, MarkRow
 from fraud_rules.errors import Reason
 
-__all__ = ["MOST_MARKS", "mark_alerts", "mark_case"]
-
 MOST_MARKS: Final = 1_000
 """The largest number of alerts that one request marks."""
 

@@ -23,8 +23,6 @@ from fraud_control.store.case_models import CaseRow
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.model.schema import ID_FIELD, FieldType, TransactionSchema
 
-__all__ = ["CaseOverview", "case_overview"]
-
 _MOST_ALERTS: Final = 1_000
 _MOST_IDS: Final = 400
 _ID_TYPES: Final = (FieldType.LONG, FieldType.STRING)

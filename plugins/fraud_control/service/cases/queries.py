@@ -37,11 +37,6 @@ from fraud_control.store.case_models import CaseEventRow, CaseRow
 from fraud_rules.errors import Reason
 from fraud_rules.model.day import DAY_MS
 
-__all__ = [
-    "MOST_OTHERS", "UNREVIEWED", "CasePage", "OpenCases", "assignees", "case_conditions", "case_detail", "case_of",
-    "case_page", "cases_of", "count_open",
-]  # fmt: skip
-
 UNREVIEWED: Final = not_(select(MarkRow).where(MarkRow.alert_id == AlertRow.alert_id).exists())
 """The condition for alerts without a mark."""
 

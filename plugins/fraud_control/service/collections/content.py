@@ -40,11 +40,6 @@ from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.value_list import CollectionKind, ListChange, ListOperation, ValueList
 from fraud_rules.model.value_map import MapChange
 
-__all__ = [
-    "CollectionContent", "apply", "approved", "described", "equal", "facts", "foreign", "in_log", "in_store",
-    "inherited", "log_key", "name_of", "records", "requested", "shown", "with_records",
-]  # fmt: skip
-
 _SHOWN_VALUES: Final = 100
 _SHOWN_FACTS: Final = ("operation", "added", "removed", "expiresAt")
 """The facts of a change in its revision."""

@@ -14,8 +14,6 @@ from fraud_control.store.models import ExpiryRow
 from fraud_rules.model.collection_history import CollectionChange
 from fraud_rules.model.value_list import ListOperation, ListValue
 
-__all__ = ["due_values", "expiries_of", "expiry_counts", "replace_expiries"]
-
 
 def replace_expiries(session: Session, change: CollectionChange, expires_at_ms: int | None) -> None:
     """Update the expiries of a list or map for a change of it, which names its type unless it is a DELETE."""

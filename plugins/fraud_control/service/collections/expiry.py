@@ -17,8 +17,6 @@ from fraud_control.service.items.kind import NewRevision
 from fraud_control.service.items.saving import save
 from fraud_rules.model.value_list import ListOperation
 
-__all__ = ["EXPIRY_AUTHOR", "MOST_VALUES", "remove_expired"]
-
 EXPIRY_AUTHOR: Final = system_author("expiry")
 """The author of the changes that remove expired values."""
 

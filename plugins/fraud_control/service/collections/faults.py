@@ -18,8 +18,6 @@ from fraud_rules.model.collection_history import Collection, CollectionChange, C
 from fraud_rules.model.value_list import ListOperation
 from fraud_rules.model.value_map import MapChange, MapType, ValueMap
 
-__all__ = ["check_change", "check_foreign_change"]
-
 
 def check_change(work: UnitOfWork, change: CollectionChange) -> None:
     """Check a change that follows all others. Raises Invalid."""

@@ -30,8 +30,6 @@ from fraud_rules.model.collection_history import CollectionChange
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import CollectionKind
 
-__all__ = ["import_collections"]
-
 _NO_DIFFERENCE: Final = CollectionDiff(added=0, removed=0, added_values=[], removed_values=[])
 
 

@@ -18,8 +18,6 @@ from fraud_rules.model.collection_history import Collection, CollectionChange, C
 from fraud_rules.model.value_list import ListOperation
 from fraud_rules.model.value_map import ValueMap
 
-__all__ = ["CollectionsInWork"]
-
 
 @dataclass(slots=True)
 class _Known:

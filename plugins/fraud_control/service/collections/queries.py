@@ -44,19 +44,6 @@ from fraud_rules.model.collection_history import Collection
 from fraud_rules.model.value_list import ListOperation, ListType, ListValue, ValueList
 from fraud_rules.model.value_map import MapType, entry_text
 
-__all__ = [
-    "containing",
-    "detail",
-    "diff",
-    "difference",
-    "export",
-    "export_all",
-    "preview",
-    "revisions",
-    "rows",
-    "values",
-]
-
 _SHOWN_VALUES: Final = 1_000
 
 

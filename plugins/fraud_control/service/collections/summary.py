@@ -11,8 +11,6 @@ from fraud_control.store.models import ItemHead
 from fraud_rules.model.collection_history import Collection, CollectionType
 from fraud_rules.model.value_map import ValueMap
 
-__all__ = ["CollectionSummary", "summary_of", "type_of", "type_of_head"]
-
 
 class CollectionSummary(msgspec.Struct, frozen=True, omit_defaults=True):
     """The type as text, the number of values or entries, and the bytes of a map's entries."""

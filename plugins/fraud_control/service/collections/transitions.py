@@ -31,8 +31,6 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.collection_history import CollectionChange, CollectionType
 from fraud_rules.model.value_list import ListOperation
 
-__all__ = ["change", "create", "parse_change", "parse_new", "plan", "put"]
-
 _WHOLE: Final = (ListOperation.SET, ListOperation.DELETE)
 
 

@@ -22,17 +22,6 @@ from fraud_rules.model.collection_history import CollectionChange, CollectionTyp
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.value_list import ListOperation
 
-__all__ = [
-    "NamesInRule",
-    "check_collections",
-    "in_force",
-    "named_collections",
-    "names_in",
-    "strongest_state",
-    "uses_by_name",
-    "uses_of",
-]
-
 _PARSED: Final = 20_000
 """The rules whose names stay in memory: twice the rules of a large store. Parsing 5,000 takes about a second."""
 _STRONGEST_FIRST = (StateName.ACTIVE, StateName.SIGNAL, StateName.PAUSE, StateName.SHADOW)

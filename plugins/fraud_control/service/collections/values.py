@@ -23,8 +23,6 @@ from fraud_rules.model.collection_history import Collection, CollectionChange
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListOperation, ListValue
 
-__all__ = ["CollectionContents"]
-
 _SORTED: Final = 4
 _PENDING: Final = -1  # stands for the version of a record that waits for the rule log
 

@@ -19,8 +19,6 @@ from fraud_control.service.items.requests import decided_comment, detail_of, rec
 from fraud_control.service.items.saving import save
 from fraud_control.store.models import ApprovalRow, ItemHead
 
-__all__ = ["decide"]
-
 
 def decide(
     work: UnitOfWork,

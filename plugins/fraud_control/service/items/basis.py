@@ -18,8 +18,6 @@ from fraud_control.service.collections.uses import named_collections
 from fraud_control.service.items.saving import withdraw
 from fraud_control.store.models import ApprovalRow, ItemHead
 
-__all__ = ["check_basis", "collection_changed", "current_basis", "encode_basis"]
-
 Basis = Mapping[str, int]
 """Revisions by part: `rule 7`, `list mules` or `map limits`."""
 

@@ -14,8 +14,6 @@ from fraud_control.domain.rule_input import RuleReader
 from fraud_control.service.collections.uses import named_collections
 from fraud_control.store.models import ApprovalRow, ItemHead, RevisionRow
 
-__all__ = ["contributors_of", "contributors_of_collections", "encode_contributors", "record_approval"]
-
 
 def contributors_of(row: ItemHead | RevisionRow | ApprovalRow) -> frozenset[str]:
     """The users who changed the document or the values since the last approval."""

@@ -17,8 +17,6 @@ from fraud_control.service.store_access import StoreAccess
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.errors import Reason, RuleRejected
 
-__all__ = ["ItemImport", "check_bytes", "detect_form", "effect_of", "file_name", "import_file", "reasons_of"]
-
 _Result = TypeVar("_Result", ImportResult, CollectionImportResult)
 
 

@@ -14,8 +14,6 @@ from fraud_control.domain.read_models import Approval
 from fraud_control.service.ids import batches, storable_id
 from fraud_control.store.models import ApprovalRow, ItemHead
 
-__all__ = ["checked", "collection_head", "in_use", "is_published", "pending", "requested_head", "rule_head"]
-
 
 def in_use(kind: str) -> ColumnElement[bool]:
     """Whether an item is of this kind and not deleted, as a condition."""

@@ -16,8 +16,6 @@ from fraud_control.service.collections.values import CollectionContents
 from fraud_control.store.models import ApprovalRow, ItemHead
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 
-__all__ = ["Foreign", "Kind", "NewRevision", "Place", "Sent", "Side"]
-
 Content = TypeVar("Content")
 
 

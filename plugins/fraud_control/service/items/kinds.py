@@ -14,8 +14,6 @@ from fraud_rules.model.rule import Rule, RuleDeletion
 from fraud_rules.model.value_list import ListChange
 from fraud_rules.model.value_map import MapChange
 
-__all__ = ["KINDS", "KIND_OF_CHANGE"]
-
 KIND_OF_CHANGE: Final[Mapping[type, str]] = MappingProxyType(
     {Rule: RULE, RuleDeletion: RULE, ListChange: LIST, MapChange: MAP}
 )

@@ -17,15 +17,6 @@ from fraud_control.service.items.saving import contributors_after, save
 from fraud_control.store.models import ApprovalRow, ItemHead
 from fraud_rules.errors import Reason
 
-__all__ = [
-    "check_request",
-    "decided_comment",
-    "detail_of",
-    "record_decision",
-    "record_rejection",
-    "submit",
-]
-
 Content = TypeVar("Content")
 _NO_REASON: Final = Reason("comment", "state the reason: this change needs an approval, and the approver decides by it")
 

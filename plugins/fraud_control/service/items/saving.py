@@ -14,8 +14,6 @@ from fraud_control.service.items.contributors import encode_contributors
 from fraud_control.service.items.kind import Kind, NewRevision, Place, Sent
 from fraud_control.store.models import ApprovalRow, ItemHead, RevisionRow
 
-__all__ = ["contributors_after", "revision_row", "save", "withdraw"]
-
 Content = TypeVar("Content")
 
 

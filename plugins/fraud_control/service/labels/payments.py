@@ -13,8 +13,6 @@ from fraud_control.service.ids import batches
 from fraud_control.store.alert_models import AlertPaymentRow
 from fraud_rules.model.day import DAY_MS
 
-__all__ = ["KEPT_DAYS", "add_payments", "insert_of", "prune_payments"]
-
 KEPT_DAYS: Final = 400
 """The age at which labels leave the store: the largest number of days of a what-if. A label is never older than its
 transaction, so no what-if up to the present needs an older one."""

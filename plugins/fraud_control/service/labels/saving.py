@@ -19,8 +19,6 @@ from fraud_rules.batch.whatif.labels import VERDICTS, LabelLine, LabelSource
 from fraud_rules.model.day import DAY_MS
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["LabelOrigin", "resolve", "save_labels"]
-
 
 @dataclass(frozen=True, slots=True)
 class LabelOrigin:

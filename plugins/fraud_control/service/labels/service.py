@@ -31,8 +31,6 @@ from fraud_rules.batch.whatif.labels import (
 from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["LabelService"]
-
 _VERDICTS: Final = tuple(VERDICTS.values())
 _MOST_ORIGINS: Final = 50
 _NAME: Final = re.compile(r"[^\x00-\x1f\x7f/\\]{1,200}")

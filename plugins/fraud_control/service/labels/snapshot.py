@@ -23,8 +23,6 @@ from fraud_rules.batch.archive.store import named_storage_errors, write_whole
 from fraud_rules.batch.whatif.labels import LabelSource
 from fraud_rules.batch.whatif.place import LABELS_FILE
 
-__all__ = ["LabelFile"]
-
 _AT_ONCE: Final = 1_000
 
 _line = msgspec.json.Encoder().encode

@@ -15,8 +15,6 @@ from fraud_control.service.rules.outcomes import PredictedRule
 from fraud_control.store.models import PositionRow
 from fraud_rules.model.day import Day
 
-__all__ = ["are_notified", "notify_departures"]
-
 _DEPARTURES: Final = "notify-departures"
 
 

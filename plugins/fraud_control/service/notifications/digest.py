@@ -23,8 +23,6 @@ from fraud_control.store.models import ApprovalRow, ItemHead
 from fraud_control.store.notification_models import SubscriptionRow
 from fraud_rules.model.day import DAY_MS
 
-__all__ = ["Digest", "add_digests", "due_digests", "read_digests"]
-
 _MOST_RULES: Final = 400
 _LEVELS: Final = {severity_rank(each): each for each in AlertSeverity if each is not AlertSeverity.OTHER}
 

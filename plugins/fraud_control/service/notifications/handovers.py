@@ -12,8 +12,6 @@ from fraud_control.service.notifications.outbox import add_delivery
 from fraud_control.service.notifications.terms import subscribers
 from fraud_control.store.case_models import CaseRow
 
-__all__ = ["notify_handover"]
-
 
 def notify_handover(session: Session, case: CaseRow, comment: str, mask: Mask, now_ms: int) -> None:
     """Add the deliveries of a hand-over for the subscriptions that the assignee owns. `mask` masks the entity."""

@@ -32,8 +32,6 @@ from fraud_control.service.notifications.terms import Subscriber, subscribers
 from fraud_control.store.models import ApprovalRow, PositionRow
 from fraud_control.store.notification_models import DeliveryRow
 
-__all__ = ["AlertNotifications", "notify_approvals", "unnotified_approvals"]
-
 _MINUTE_MS: Final = 60_000
 _MOST_WAITING: Final = 500
 _MOST_RULES: Final = 100

@@ -20,11 +20,6 @@ from fraud_rules.runtime.clock import utc_text
 from fraud_rules.runtime.grouped_number import grouped
 from fraud_rules.runtime.safe_text import scalar_text
 
-__all__ = [
-    "AlertedRule", "Content", "alarm_content", "alert_content", "alerted_rule", "approval_content", "departure_content",
-    "digest_content", "one_line", "receiver_test_content", "snooze_content", "summary_content",
-]  # fmt: skip
-
 _TITLE_CHARS: Final = 200
 _LISTED: Final = 20
 

@@ -19,11 +19,6 @@ from fraud_control.service.notifications.terms import terms_of
 from fraud_control.store.notification_models import DeliveryRow, SubscriptionRow
 from fraud_ops.notifications import Message
 
-__all__ = [
-    "FailingReceiver", "SendAttempt", "add_delivery", "due_receivers", "failing_receivers", "message_of", "next_due",
-    "prune", "record_attempt", "waiting_count", "waiting_rows",
-]  # fmt: skip
-
 _FIRST_PAUSE_MS: Final = 5_000
 _LONGEST_PAUSE_MS: Final = 900_000
 _GIVE_UP_MS: Final = 86_400_000

@@ -15,8 +15,6 @@ from fraud_control.service.notifications.terms import subscribers
 from fraud_control.store.alert_models import SnoozeRow
 from fraud_control.store.models import ItemHead
 
-__all__ = ["notify_snooze"]
-
 
 def notify_snooze(session: Session, head: ItemHead, snooze: SnoozeRow, mask: Mask, now_ms: int) -> None:
     """Add the deliveries of a snooze for the subscriptions to requests for approval that select its rule. `mask` masks

@@ -30,8 +30,6 @@ from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.notification_models import DeliveryRow, SubscriptionRow
 from fraud_ops.notifications import Receiver
 
-__all__ = ["SubscriptionService"]
-
 _MOST: Final = 200
 _MOST_RETRIED: Final = 1_000
 

@@ -18,8 +18,6 @@ from fraud_control.store.notification_models import SubscriptionRow
 from fraud_rules.errors import Reason
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["Subscriber", "check_terms", "encode_terms", "subscribers", "subscription_of", "terms_of"]
-
 _CLOCK: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]", re.ASCII)
 _NAME_CHARS: Final = 80
 _OWNER_CHARS: Final = 256

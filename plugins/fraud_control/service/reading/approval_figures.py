@@ -28,19 +28,6 @@ from fraud_rules.codec.rules.members import REMARKS
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.model.day import DAY_MS
 
-__all__ = [
-    "EVALUATED",
-    "approval_figures",
-    "fires_of",
-    "live_alerts",
-    "present_figures",
-    "requested_rule",
-    "rule_to_evaluate",
-    "saved_what_if",
-    "shadow_figures",
-    "unchanged_since_ms",
-]
-
 EVALUATED: Final = (None, StateName.ACTIVE.value, StateName.SIGNAL.value, StateName.SHADOW.value)
 """The targets of requests after which the detector evaluates the rule. None: an edit or a rollback."""
 _MOST_READ: Final = 20

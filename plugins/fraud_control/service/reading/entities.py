@@ -14,8 +14,6 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.day import DAY_MS
 from fraud_rules.model.schema import ID_FIELD, FieldType
 
-__all__ = ["EntityReporter"]
-
 _ID_TYPES: Final = (FieldType.LONG, FieldType.STRING)
 _INT64: Final = 2**63
 

@@ -7,8 +7,6 @@ import msgspec
 from fraud_control.service.reading.evidence_search import EvidenceSearch, EvidenceSource
 from fraud_control.service.reading.pool import ReadingPool
 
-__all__ = ["EvidenceReader"]
-
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 

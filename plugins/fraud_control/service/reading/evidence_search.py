@@ -30,8 +30,6 @@ from fraud_rules.model.rule import AggregateCondition, Rule
 from fraud_rules.model.schema import ID_FIELD, ROLE, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["EvidenceSearch", "EvidenceSource"]
-
 _CHUNK = 5_000
 _MOST_READ = 1_000_000
 _MOST_FOUND = 500

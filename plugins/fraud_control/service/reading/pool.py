@@ -19,8 +19,6 @@ from anyio.from_thread import start_blocking_portal
 from fraud_control.domain.errors import NotFound, Unavailable
 from fraud_rules.errors import FraudError, NotProvable
 
-__all__ = ["PROCESSES", "ReadingPool"]
-
 S = TypeVar("S")
 Q = TypeVar("Q")
 

@@ -22,8 +22,6 @@ from fraud_rules.proof.document import EvaluationOrder, ProvedAuditRow, write_fi
 from fraud_rules.proof.signature import signer_of
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["MOST_RECORDS", "ProofReader", "proved_row"]
-
 MOST_RECORDS: Final = 300_000
 """The most records of a proof. They need about 0.4 GB in a process of the pool."""
 

@@ -20,8 +20,6 @@ from fraud_control.store.label_models import LabelRow
 from fraud_control.store.models import ItemHead, RevisionRow
 from fraud_rules.model.day import DAY_MS
 
-__all__ = ["QUALITY_DAYS", "NoisyRule", "alerts_per_day", "amount_text", "label_quality", "noisy_rules"]
-
 QUALITY_DAYS: Final = 90
 """How far back the alerts count. Most chargebacks come in this time."""
 

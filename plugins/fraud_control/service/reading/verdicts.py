@@ -11,8 +11,6 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from fraud_control.store.alert_models import AlertPaymentRow, AlertRow, MarkRow
 from fraud_control.store.label_models import LabelRow
 
-__all__ = ["payments_with_verdicts", "reviewed_alerts", "verdict_of_alert", "with_verdicts"]
-
 _Columns = TypeVarTuple("_Columns")
 
 _SAME_ALERT: Final = AlertPaymentRow.alert_id == AlertRow.alert_id

@@ -15,8 +15,6 @@ from fraud_control.domain.lifecycle import StateName, is_second_person
 from fraud_control.service.items.contributors import contributors_of
 from fraud_control.store.models import ApprovalRow, RevisionRow
 
-__all__ = ["ApprovedContents", "SeedContents", "approved_contents", "content_of", "no_seeds"]
-
 SeedContents = Callable[[], Mapping[int, Collection[bytes]]]
 """Reads the contents of the seed files, by rule id."""
 

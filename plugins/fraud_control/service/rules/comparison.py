@@ -22,8 +22,6 @@ from fraud_rules.model.day import DAY_MS
 from fraud_rules.model.expressions.rollout import ALL_KEYS, share_of
 from fraud_rules.runtime.safe_text import scalar_text
 
-__all__ = ["compare"]
-
 _ALERTING: Final = (StateName.ACTIVE, StateName.SHADOW)
 _PAYMENTS: Final = ""
 

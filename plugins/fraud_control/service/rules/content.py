@@ -29,11 +29,6 @@ from fraud_rules.model.collection_history import collection_faults
 from fraud_rules.model.rule import Rule, RuleDeletion
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 
-__all__ = [
-    "RuleContent", "apply", "approved", "described", "document_in", "equal", "facts", "foreign", "in_log", "in_store",
-    "inherited", "log_key", "name_of", "records", "requested", "same", "shown", "stored_document_in", "validated_rule",
-]  # fmt: skip
-
 _SEARCHED_MEMBERS: Final = ("name", "description", "owner", "severity")
 
 

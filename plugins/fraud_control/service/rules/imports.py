@@ -30,8 +30,6 @@ from fraud_rules.errors import InputInvalid, Reason, RuleRejected
 from fraud_rules.model.rule import Rule, RuleDeletion
 from fraud_rules.model.rule_names import in_writing_order
 
-__all__ = ["import_rules"]
-
 _ACTION: Final = "rule.import"
 _NO_ID: Final = Reason(
     "ruleId", "is required, because an import finds rules by their ids; the editor chooses a free id for a new rule"

@@ -24,8 +24,6 @@ from fraud_rules.errors import RuleRejected
 from fraud_rules.model.rule import Rule, RuleDeletion
 from fraud_rules.model.rule_names import deletion_faults, naming_faults
 
-__all__ = ["NamesInWork", "naming_rules", "rules_in"]
-
 _CONDITIONS: Final = '"conditions"'
 _HAS_CONDITIONS: Final = ItemHead.document.contains(_CONDITIONS)
 

@@ -26,8 +26,6 @@ from fraud_control.store.alert_models import IN_EFFECT, AlertRow
 from fraud_control.store.models import ApprovalRow, ItemHead, RevisionRow
 from fraud_rules.model.day import DAY_MS, Day
 
-__all__ = ["PredictedRule", "outcome_of", "predicted_rules"]
-
 
 class PredictedRule(NamedTuple):
     """An active rule in the first 30 days after its approval. `alerts` and `shadow` are those of the last whole day, or

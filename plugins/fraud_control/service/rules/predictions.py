@@ -16,8 +16,6 @@ from fraud_control.service.reading.approval_figures import EVALUATED, requested_
 from fraud_control.store.models import ApprovalRow
 from fraud_rules.model.day import DAY_MS
 
-__all__ = ["APPROVED", "prediction_of", "read_prediction", "save_prediction", "unpredicted"]
-
 APPROVED: Final = "approved"
 
 _MOST_AT_ONCE: Final = 20

@@ -36,18 +36,6 @@ from fraud_rules.engine.admission.cpu_cost import estimate_cpu_ns
 from fraud_rules.errors import InputInvalid, Reason
 from fraud_rules.model.rule import Rule
 
-__all__ = [
-    "approvals",
-    "detail",
-    "diff",
-    "export",
-    "forms",
-    "names",
-    "revision_of",
-    "revisions",
-    "rows",
-]  # fmt: skip
-
 _IN_LOG: Final = tuple(state for state in StateName if state.in_log)
 _ITEMS_KEPT: Final = 16_384
 

@@ -30,8 +30,6 @@ from fraud_rules.model.transaction import Column
 from fraud_rules.model.value_list import ValueList
 from fraud_rules.model.value_map import ValueMap
 
-__all__ = ["ExpressionMember", "Sample", "sample_value"]
-
 ExpressionMember: TypeAlias = Literal["filter", "when", "limit"]
 """A member of a rule that may be an expression."""
 

@@ -38,18 +38,6 @@ from fraud_rules.codec.rules.apply import control_record
 from fraud_rules.errors import Reason
 from fraud_rules.model.rule import ControlType, Rule
 
-__all__ = [
-    "change_state",
-    "control",
-    "create",
-    "delete_all",
-    "edit",
-    "free_id",
-    "mode_of",
-    "put",
-    "rollback",
-]
-
 _CONTROL_KEY: Final = b"control"
 _NEEDS_CONFIRMATION: Final = frozenset(ControlType) - {ControlType.EXPORT_RULES_CURRENT}
 

@@ -16,8 +16,6 @@ from fraud_control.service.rules.transitions import free_id
 from fraud_control.store.models import ItemHead
 from fraud_rules.codec.rules.known_values import unknown_values
 
-__all__ = ["validate"]
-
 
 def validate(work: UnitOfWork, rule_input: RuleInput, rule_id: int | None = None) -> Validation:
     """Validate a rule without saving it. `changes` compares it with the stored rule `rule_id`; without `rule_id`, with

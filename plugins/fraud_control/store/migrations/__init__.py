@@ -14,8 +14,6 @@ from sqlalchemy.engine import Connection
 from fraud_control.domain.errors import StoreTooNew
 from fraud_control.store.tables import create_tables
 
-__all__ = ["VERSION_TABLE", "migrate"]
-
 VERSION_TABLE: Final = "fraud_control_version"
 """Airflow uses Alembic's default name and may share the database, so this table has its own name."""
 

@@ -13,8 +13,6 @@ from fraud_control.web.auth import admit
 from fraud_control.web.guard import Guard
 from fraud_control.web.problems import WebError
 
-__all__ = ["admission", "guarded"]
-
 
 def admission(
     control_plane: FastAPI, least: Role | None, *, reads_ids: bool = False

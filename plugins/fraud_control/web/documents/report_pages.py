@@ -16,8 +16,6 @@ from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import unreachable_named
 from fraud_rules.errors import ArchiveUnreachable
 
-__all__ = ["create_app"]
-
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NAME = re.compile(r"[0-9T.]{15,20}-rule-\d{1,12}")
 _KINDS = {"report.html": "text/html; charset=utf-8", "result.json": "application/json"}

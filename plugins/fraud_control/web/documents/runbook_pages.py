@@ -15,8 +15,6 @@ from fraud_ops.runbooks import DAG_IDS
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.shipped import RUNBOOK_PAGES, shipped
 
-__all__ = ["create_app", "visible_log"]
-
 _TAIL_BYTES = 262_144
 _ATTEMPTS = "attempts"
 _LOGS = frozenset({"detector.log", "check.log", "starter.log"})

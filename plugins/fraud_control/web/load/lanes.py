@@ -16,8 +16,6 @@ from typing import Final, TypeVar
 
 from fraud_control.web.problems import WebError
 
-__all__ = ["LIMITS", "Lane", "LaneLimits", "LaneName", "Lanes"]
-
 T = TypeVar("T")
 
 

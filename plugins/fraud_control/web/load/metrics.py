@@ -20,8 +20,6 @@ from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
 from fraud_rules.runtime.clock import MS_PER_S
 from fraud_rules.runtime.metrics_server import process_registry
 
-__all__ = ["ControlPlaneMetrics", "RequestTimer", "ServerFigures", "server_figures"]
-
 _PREFIX: Final = "fraud_control_plane_"
 _BUCKETS_S: Final = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0)
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE"})

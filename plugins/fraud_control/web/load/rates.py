@@ -15,8 +15,6 @@ from typing import Final
 from fraud_control.settings import Rates
 from fraud_control.web.problems import WebError
 
-__all__ = ["Buckets", "Throttle"]
-
 _SECONDS_HELD: Final = 5.0
 _LEAST_BURST: Final = 20.0
 _MOST_USERS: Final = 10_000

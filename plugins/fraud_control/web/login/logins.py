@@ -24,8 +24,6 @@ from fraud_ops.paths import OPEN, PAGES, SESSION
 from fraud_ops.tickets import HEADER, SESSION_S, Purpose, Ticket, TicketInvalid, TicketKeys
 from fraud_rules.runtime.clock import MS_PER_S, now_ms
 
-__all__ = ["Logins", "ReadLogin"]
-
 ReadLogin = Callable[[HTTPConnection], Awaitable[Ticket]]
 """Reads the login of a request. Raises WebError (401)."""
 

@@ -16,8 +16,6 @@ from fraud_ops.account import Account
 from fraud_ops.tickets import Ticket, TicketInvalid
 from fraud_rules.errors import ConfigError
 
-__all__ = ["SignedHeader"]
-
 _ALGORITHMS: Final = ("ES256", "ES384", "RS256", "RS384", "RS512", "PS256", "EdDSA")
 """Signatures with a private key only. With a shared secret, the public key could sign."""
 _CLOCK_SKEW_S: Final = 30

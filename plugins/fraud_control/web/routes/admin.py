@@ -27,8 +27,6 @@ from fraud_rules.model.rule import Operator, RuleAction
 from fraud_rules.model.schema import DeclaredEntity, Field, FieldType, TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["routes"]
-
 routes = router("administration")
 
 UserName = Annotated[str, Path(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f/]+$")]

@@ -26,8 +26,6 @@ from fraud_control.web.routing import least, router
 from fraud_control.web.schemas import alerts as schemas
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["routes"]
-
 routes = router("alerts")
 
 _PIECE: Final = 1_000

@@ -34,8 +34,6 @@ from fraud_control.web.schemas.base import MAX_ID
 from fraud_control.web.stream import AlertEncoder, encode_position, masked_events, reserve_seat
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["routes"]
-
 routes = router("alerts")
 
 AlertId = Annotated[str, Path(pattern=r"^[0-9a-fA-F-]{36}$")]

@@ -34,8 +34,6 @@ from fraud_rules.codec.rules.collections.records import COLLECTION_NAME
 from fraud_rules.runtime.clock import now_ms, utc
 from fraud_rules.runtime.safe_text import without_formula
 
-__all__ = ["routes"]
-
 routes = router("audit")
 
 _PIECE: Final = 500

@@ -30,8 +30,6 @@ from fraud_control.web.schemas.decisions import PaymentDecision
 from fraud_rules.model.schema import ID_FIELD
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["routes"]
-
 routes = router("cases")
 
 MAX_CASE = 2**31 - 1

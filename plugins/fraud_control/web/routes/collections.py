@@ -28,8 +28,6 @@ from fraud_rules.model.collection_history import CollectionType
 from fraud_rules.model.value_list import CollectionKind, ListOperation
 from fraud_rules.model.value_map import MapType
 
-__all__ = ["routes"]
-
 routes = router("lists and maps")
 
 _ROWS: Final[Mapping[CollectionKind, type[schemas.ListRow | schemas.MapRow]]] = {

@@ -19,8 +19,6 @@ from fraud_rules.monitoring.data_faults import DataFault
 from fraud_rules.monitoring.data_health import DataHealth, RuleFigures, data_health, rule_figures
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["routes"]
-
 routes = router("data-health")
 
 _FAULTS: Final = {"faults": list_of(model_of(DataFault, {"runbook": str}))}

@@ -16,8 +16,6 @@ from fraud_control.web.routing import least, router
 from fraud_control.web.schemas import decisions as schemas
 from fraud_control.web.schemas.base import MAX_ID
 
-__all__ = ["decision_shown", "routes"]
-
 routes = router("decisions")
 
 

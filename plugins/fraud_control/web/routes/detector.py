@@ -35,8 +35,6 @@ from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.monitoring.liveness import Severity
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["routes"]
-
 routes = router("detector")
 
 

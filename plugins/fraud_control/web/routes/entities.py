@@ -17,8 +17,6 @@ from fraud_control.web.schemas.decisions import PaymentDecision
 from fraud_control.web.schemas.derived import model_of
 from fraud_rules.batch.entity.report import EntityReport
 
-__all__ = ["routes"]
-
 routes = router("entities")
 
 _MORE: Final = {"decisions": list[PaymentDecision], "lists": list[str]}

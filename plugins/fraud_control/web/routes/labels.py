@@ -13,8 +13,6 @@ from fraud_control.web.routing import least, router
 from fraud_control.web.schemas import labels as schemas
 from fraud_rules.kafka.decoding import skipped_by_topic
 
-__all__ = ["routes"]
-
 routes = router("labels")
 
 

@@ -15,8 +15,6 @@ from fraud_control.web.routing import least, router
 from fraud_control.web.schemas import notifications as schemas
 from fraud_control.web.schemas.base import MAX_ID
 
-__all__ = ["routes"]
-
 routes = router("notifications")
 
 Id = Annotated[int, Path(ge=1, le=MAX_ID)]

@@ -14,8 +14,6 @@ from fraud_control.web.routing import least, router
 from fraud_control.web.schemas import privacy as schemas
 from fraud_control.web.schemas.base import MAX_ID
 
-__all__ = ["routes"]
-
 routes = router("privacy")
 
 

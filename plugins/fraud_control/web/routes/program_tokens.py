@@ -13,8 +13,6 @@ from fraud_control.web.dependencies import CurrentPlane
 from fraud_control.web.routing import least, router
 from fraud_control.web.schemas import admin as schemas
 
-__all__ = ["routes"]
-
 routes = router("administration")
 
 TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]

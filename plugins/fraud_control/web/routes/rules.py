@@ -31,8 +31,6 @@ from fraud_control.web.schemas.base import MAX_ID
 from fraud_ops.paths import report_path
 from fraud_rules.codec.rules.export import RuleFormat
 
-__all__ = ["routes"]
-
 routes = router("rules")
 
 Id = Annotated[int, Path(ge=1, le=MAX_ID)]

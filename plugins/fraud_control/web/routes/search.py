@@ -13,8 +13,6 @@ from fraud_control.web.routes.decisions import decision_shown
 from fraud_control.web.routing import least, router
 from fraud_control.web.schemas import search as schemas
 
-__all__ = ["routes"]
-
 routes = router("search")
 
 

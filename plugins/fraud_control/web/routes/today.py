@@ -11,8 +11,6 @@ from fraud_control.web.load.lanes import LaneName
 from fraud_control.web.routing import least, router
 from fraud_control.web.schemas import today as schemas
 
-__all__ = ["routes"]
-
 routes = router("today")
 
 

@@ -11,11 +11,6 @@ from fraud_control.domain.read_models import AuditRow, Binding, DriftDifference,
 from fraud_control.domain.roles import Permission, Role
 from fraud_control.web.schemas.base import Items, Paged, Request, ResponseModel
 
-__all__ = [
-    "Audits", "BindingRequest", "Bindings", "Drift", "EntityShown", "FieldShown", "FunctionShown", "Me",
-    "NewProgramToken", "ProgramTokenRequest", "ProgramTokens", "RoleShown", "SchemaShown",
-]  # fmt: skip
-
 
 class Me(ResponseModel):
     """The user and the user's permissions. A user without a role can read nothing else until an admin binds a role."""

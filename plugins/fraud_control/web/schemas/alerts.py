@@ -12,12 +12,6 @@ from fraud_control.domain.label_models import LabelQuality
 from fraud_control.domain.read_models import EpochMs, Mark, MarkVerdict, Snooze
 from fraud_control.web.schemas.base import Comment, Document, Items, Request, ResponseModel, RuleId
 
-__all__ = [
-    "Alert", "AlertBaseline", "AlertBatch", "AlertCondition", "Alerts", "Correction", "CorrectionEvent", "Gap",
-    "MarkRequest", "Overlap", "QualityRow", "QualityTable", "SaveSearchRequest", "SavedSearches", "SnoozeRequest",
-    "Snoozes",
-]  # fmt: skip
-
 Key = dict[str, bool | int | str]
 
 

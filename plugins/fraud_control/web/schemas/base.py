@@ -9,19 +9,6 @@ from pydantic.alias_generators import to_camel
 
 from fraud_control.domain.read_models import ProblemReason
 
-__all__ = [
-    "MAX_ID",
-    "Comment",
-    "Document",
-    "Items",
-    "Paged",
-    "Problem",
-    "Request",
-    "ResponseModel",
-    "RuleId",
-    "RuleText",
-]
-
 T = TypeVar("T")
 C = TypeVar("C")
 

@@ -11,11 +11,6 @@ from fraud_control.domain.read_models import MarkVerdict
 from fraud_control.web.schemas.base import Comment, Items, Paged, Request, ResponseModel
 from fraud_control.web.schemas.decisions import PaymentDecision
 
-__all__ = [
-    "AssignRequest", "Assignees", "BulkCloseRequest", "BulkMarkRequest", "CaseCommentRequest", "CaseOverviewShown",
-    "CaseStatusRequest", "Cases", "MarkAlertsRequest", "MarkCaseRequest", "Matching",
-]  # fmt: skip
-
 AlertId = Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{1,64}$")]
 Through = Annotated[
     str | None,

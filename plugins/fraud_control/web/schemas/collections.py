@@ -13,23 +13,6 @@ from fraud_control.web.schemas.rules import Activation
 from fraud_rules.model.value_list import ListOperation, ListType
 from fraud_rules.model.value_map import MapValueType
 
-__all__ = [
-    "CollectionChangeRequest",
-    "CollectionImportRequest",
-    "CollectionPreviewRequest",
-    "CollectionVersion",
-    "CollectionVersions",
-    "ContentRequest",
-    "CreateListRequest",
-    "CreateMapRequest",
-    "ListRow",
-    "ListValues",
-    "Lists",
-    "MapEntries",
-    "MapRow",
-    "Maps",
-]
-
 _MOST_CHARS = 16_777_216
 
 Values = Annotated[list[str], Field(description="Values of a list as texts, exactly as given.")]

@@ -9,8 +9,6 @@ from fraud_control.feed.decisions import CorrectedScore, DecidedAlert, OutcomeNa
 from fraud_control.web.schemas.base import Paged, ResponseModel
 from fraud_control.web.schemas.derived import Derived
 
-__all__ = ["Decisions", "PaymentDecision"]
-
 
 class PaymentDecision(ResponseModel):
     """The decision about one transaction. The id is text, because it may exceed the numbers of a browser."""

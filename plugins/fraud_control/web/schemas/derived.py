@@ -14,8 +14,6 @@ from pydantic_core.core_schema import no_info_before_validator_function
 
 from fraud_control.web.schemas.base import ResponseModel
 
-__all__ = ["Derived", "list_of", "model_of"]
-
 
 def model_of(struct: type[msgspec.Struct], more: Mapping[str, Any] = MappingProxyType({})) -> type[ResponseModel]:
     """Derive the model of the JSON of a struct, and of the structs in its members. `more` are the types of further

@@ -12,12 +12,6 @@ from fraud_control.web.schemas.base import Document, Request, ResponseModel, Rul
 from fraud_control.web.schemas.derived import Derived
 from fraud_rules.logs.detector_status import DetectorStatus
 
-__all__ = [
-    "AlarmShown", "Alarms", "Fault", "GroupingLateness", "LateTransaction", "Liveness", "OpenTransactionShown",
-    "Progress", "ProgressPoint", "Quarantined", "ReaderShown", "VerdictShown", "WhatIf", "WhatIfRequest",
-    "WhatIfStarted",
-]  # fmt: skip
-
 
 class VerdictShown(ResponseModel):
     """The health verdict, its reasons, and the path of its runbook. `tone` is good only if payments are evaluated.

@@ -9,8 +9,6 @@ from pydantic import Field
 from fraud_control.domain.label_models import LabelCounts
 from fraud_control.web.schemas.base import Request, ResponseModel
 
-__all__ = ["LabelSources", "LabelUploadRequest"]
-
 
 class LabelSources(ResponseModel):
     """The labels that what-ifs use, by source. `unreadable` counts the records of the topic that this server has

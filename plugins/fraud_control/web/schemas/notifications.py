@@ -16,8 +16,6 @@ from fraud_control.domain.notification_models import (
 )
 from fraud_control.web.schemas.base import Items, Paged, Request, ResponseModel, RuleId
 
-__all__ = ["Deliveries", "Receivers", "Retried", "SubscriptionRequest", "Subscriptions"]
-
 _Clock = Annotated[str, Field(max_length=5, description="A time of the day as HH:MM; empty for none.")]
 
 

@@ -8,8 +8,6 @@ from pydantic import Field
 
 from fraud_control.web.schemas.base import Request
 
-__all__ = ["CertificateRequest", "EraseRequest"]
-
 
 class EraseRequest(Request):
     """The person to erase. The body has the id, so that no log of addresses has it."""

@@ -24,34 +24,6 @@ from fraud_control.domain.read_models import (
 from fraud_control.service.rules.sample_value import ExpressionMember
 from fraud_control.web.schemas.base import Comment, Document, Items, Paged, Request, ResponseModel, RuleId, RuleText
 
-__all__ = [
-    "Activation",
-    "ApprovalFigures",
-    "Approvals",
-    "Approve",
-    "ControlRequest",
-    "Decision",
-    "Diff",
-    "ImportRequest",
-    "Operations",
-    "Quality",
-    "RejectedRecords",
-    "RollbackRequest",
-    "RuleDetail",
-    "RuleName",
-    "RuleNames",
-    "RuleRow",
-    "Rules",
-    "SampleRequest",
-    "SavedWhatIf",
-    "StateRequest",
-    "ValidateRequest",
-    "Version",
-    "Versions",
-    "WarmUp",
-    "WriteRequest",
-]  # fmt: skip
-
 MINUTES = 60
 
 PaymentText: TypeAlias = Annotated[str, Field(min_length=1, max_length=32_768)]

@@ -7,8 +7,6 @@ from pydantic import Field
 from fraud_control.service.search import SearchFindings
 from fraud_control.web.schemas.decisions import PaymentDecision
 
-__all__ = ["SearchFound"]
-
 
 class SearchFound(SearchFindings):
     """The first few findings of each kind."""

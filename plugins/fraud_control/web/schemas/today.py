@@ -5,8 +5,6 @@ from __future__ import annotations
 from fraud_control.service.today import Today
 from fraud_control.web.schemas.base import ResponseModel
 
-__all__ = ["PredictedDay", "TodayShown"]
-
 
 class PredictedDay(ResponseModel):
     """A rule in the first 30 days after its approval: its predicted alerts of a day, from `low` to `high`, and its live

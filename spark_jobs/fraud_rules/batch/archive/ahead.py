@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from fraud_rules.batch.archive.manifest import Manifest
 
-__all__ = ["used_share"]
-
 
 def used_share(manifest: Manifest, retention_ms: Mapping[str, int | None], now_ms: int) -> dict[str, float]:
     """The share of each topic's retention that has passed since the archive was complete. At 1.0 records are lost."""

@@ -8,8 +8,6 @@ from fraud_rules.errors import ArchiveBehind
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import topic_starts
 
-__all__ = ["check_kept"]
-
 
 def check_kept(kafka: KafkaConnection, topics: TopicNames, manifest: Manifest) -> None:
     """Raise ArchiveBehind if retention has removed transactions before they were archived."""

@@ -18,8 +18,6 @@ from fraud_rules.errors import ConfigError
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-__all__ = ["APPEND", "OFFSET", "PARTITION", "PLACE", "TIME_TYPE", "batch_of", "table_of"]
-
 PARTITION: Final = "_partition"
 OFFSET: Final = "_offset"
 APPEND: Final = "_appendTime"

@@ -16,8 +16,6 @@ from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["FULL_ROWS", "MOST_SMALL", "compact", "due"]
-
 FULL_ROWS = 2_000_000
 FULL_BYTES = 268_435_456
 """The size of a full file, however few rows it has, because quarantined records may be large."""

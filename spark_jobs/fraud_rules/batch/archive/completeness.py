@@ -9,8 +9,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import settled_ends
 from fraud_rules.kafka.reader import TopicReader, first_uncommitted
 
-__all__ = ["readable_until"]
-
 _WITHIN_S: Final = 30.0
 
 

@@ -20,8 +20,6 @@ from fraud_rules.batch.archive.manifest import FileEntry, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore, named_storage_errors
 from fraud_rules.model.day import Day
 
-__all__ = ["erase_person", "reports_with"]
-
 _ROWS: Final = 131_072
 _REPORTS: Final = ("reevaluation/*/result.json", "whatif/*/result.json")
 _BY_FIELD: Final = (Table.TRANSACTIONS, Table.IMPORTED)

@@ -28,18 +28,6 @@ from fraud_rules.model.schema import TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.runtime.atomic_file import replaced_file
 
-__all__ = [
-    "LOG_SCHEMA",
-    "QUARANTINE_SCHEMA",
-    "log_schema",
-    "open_parquet",
-    "read_log",
-    "read_transactions",
-    "sorted_by_time",
-    "write_file",
-    "write_parts",
-]
-
 ROW_GROUP: Final = 131_072
 _GROUP_BYTES: Final = 33_554_432
 _NO_TIME: Final = 1 << 62

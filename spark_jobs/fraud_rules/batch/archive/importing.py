@@ -33,8 +33,6 @@ from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.limits import MOST_REJECTED
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 
-__all__ = ["IMPORT_PARTITION", "FileImportResult", "import_file"]
-
 IMPORT_PARTITION = -1
 """The partition of imported records, which have no topic."""
 

@@ -31,8 +31,6 @@ from fraud_rules.spark.batch_session import batch_session
 from fraud_rules.spark.shutdown import job_error
 from fraud_rules.stream.inputs import limited
 
-__all__ = ["ArchiveJob", "ArchiveResult", "archive"]
-
 _RETIRED_FOR_MS = 3_600_000
 _log = logging.getLogger(__name__)
 

@@ -20,8 +20,6 @@ from fraud_rules.batch.archive.manifest import FileEntry
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.model.day import DAY_MS
 
-__all__ = ["merged_log"]
-
 _PART_ROWS: Final = 4_096
 _BUFFER_BYTES: Final = 1_048_576
 _TOGETHER_MS: Final = 2 * DAY_MS

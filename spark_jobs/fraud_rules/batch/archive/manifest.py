@@ -15,8 +15,6 @@ import msgspec
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.model.day import Day
 
-__all__ = ["FileEntry", "ImportedFile", "Manifest", "RetiredFile", "Table", "tables_of"]
-
 FORMAT = 1
 
 

@@ -18,17 +18,6 @@ from fraud_rules.configuration.mounted_folder import mounted_folder
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.atomic_file import create_file, write_file
 
-__all__ = [
-    "ArchivePath",
-    "archive_path",
-    "create",
-    "is_local",
-    "make_folder",
-    "put",
-    "remove_tree",
-    "unreachable_errors",
-]
-
 ArchivePath: TypeAlias = Path | UPath
 """A path in a folder or in an object store. Both have the methods of `pathlib`."""
 

@@ -10,8 +10,6 @@ from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.codec.transactions.quarantine import QuarantinedRecord, decode_quarantined
 
-__all__ = ["archived_quarantine"]
-
 _ROWS = 1_000
 _COLUMNS = [PARTITION, OFFSET, APPEND, "key", "value", "headers"]
 

@@ -10,8 +10,6 @@ from fraud_rules.batch.archive.store import ArchiveStore, local_file
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.day import Day
 
-__all__ = ["archived_rules", "archived_transactions"]
-
 
 def archived_rules(store: ArchiveStore) -> list[tuple[bytes | None, bytes]]:
     """The records of the rule log as (key, value), in their order. Tombstones, which change no rule, are left out.

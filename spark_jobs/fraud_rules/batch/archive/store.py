@@ -31,8 +31,6 @@ from fraud_rules.errors import ArchiveBusy, ArchiveDamaged, ArchiveUnreachable, 
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.file_lock import FileLock
 
-__all__ = ["ArchiveStore", "local_file", "locked", "named_storage_errors", "unreachable_named", "write_whole"]
-
 MANIFESTS: Final = "manifests"
 DATA: Final = "data"
 _KEPT: Final = 20

@@ -10,8 +10,6 @@ from fraud_rules.errors import ArchiveForeign
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import topic_ids
 
-__all__ = ["check_topics", "is_of_topic"]
-
 
 def check_topics(
     kafka: KafkaConnection, store: ArchiveStore, manifest: Manifest, topics: Iterable[str] | None = None

@@ -21,8 +21,6 @@ from fraud_rules.model.ruleset import RuleInForce, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["EntityAggregate", "OtherRule", "entity_aggregates", "rules_of_other_keys"]
-
 Outcome: TypeAlias = Literal["none", "alert", "suppressed", "signal"]
 
 _OUTCOMES: Final[Mapping[int, Outcome]] = {

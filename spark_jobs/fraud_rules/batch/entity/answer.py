@@ -21,8 +21,6 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.kernel_cache import load_kernel
 
-__all__ = ["EntityQuestion", "EntitySource", "answer_encoded"]
-
 _BOUNDS: Final = EntityBounds()
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 

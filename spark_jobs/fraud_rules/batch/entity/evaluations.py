@@ -29,8 +29,6 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Objects = NDArray[np.object_]
 
-__all__ = ["LastEvaluation", "LastEvaluations", "last_evaluations"]
-
 _SLICE: Final = 512
 """The payments that are evaluated together. The evaluations of all payments at once fit into no cache: those of 10,000
 payments and 600 rules have 800 MB."""

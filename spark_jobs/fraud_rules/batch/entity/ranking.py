@@ -21,8 +21,6 @@ from fraud_rules.model.schema import TransactionSchema
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-__all__ = ["SHARE_DECIMALS", "UPWARDS", "with_largest_shares"]
-
 UPWARDS: Final = (Operator.GREATER, Operator.GREATER_EQUAL)
 """The operators of the rules that have shares: they fire above a bound."""
 SHARE_DECIMALS: Final = 4

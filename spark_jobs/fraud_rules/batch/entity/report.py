@@ -18,8 +18,6 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch, cells_of
 
-__all__ = ["Counterparty", "EntityPeriod", "EntityReport", "entity_report"]
-
 _SHOWN_PAYMENTS: Final = 200
 _SHOWN_COUNTERPARTIES: Final = 20
 _SHOWN_AGGREGATES: Final = 200

@@ -12,8 +12,6 @@ from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["KeyRestriction", "read_restrictions"]
-
 _NEWEST: Final = 200_000
 _SHOWN: Final = 200
 

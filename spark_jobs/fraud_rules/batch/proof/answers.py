@@ -15,8 +15,6 @@ from fraud_rules.model.rule import RuleState
 from fraud_rules.proof.plain.judging import judge, text_of
 from fraud_rules.proof.reading import PaymentScene, cooling_alerts, read_scene
 
-__all__ = ["PaymentAnswer", "PaymentOutcome", "answers_of", "rules_in_force"]
-
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 
 

@@ -33,11 +33,6 @@ from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.replay.recording import RecordedBatch, RecordedRule, RecordedTransaction, RecordedWarmUp, Recording
 
-__all__ = [
-    "added_alert", "archived_added_alert", "archived_alert", "archived_alerts", "archived_corrections",
-    "archived_decision", "archived_part", "retracted_ms", "with_archive",
-]  # fmt: skip
-
 _REJECTED: Final = Reason("state", "refused by the detector")
 _ALERTS: Final = (Table.ALERTS, Table.SHADOW_ALERTS)
 

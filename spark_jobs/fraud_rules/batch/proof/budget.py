@@ -7,8 +7,6 @@ from typing import Final
 
 from fraud_rules.errors import NotProvable
 
-__all__ = ["MOST_RECORDS", "ReadBudget"]
-
 MOST_RECORDS: Final = 1_000_000
 
 

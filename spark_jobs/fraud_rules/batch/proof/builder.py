@@ -37,10 +37,6 @@ from fraud_rules.proof.plain.rows import Boundary
 from fraud_rules.replay.recording import RecordedBatch, RecordedTransaction, Recording
 from fraud_rules.replay.warm_up import decode_records
 
-__all__ = [
-    "JudgedRow", "PaymentLog", "build_proof", "first_read_ms", "is_of_key", "proof_of_row", "rows_of",
-]  # fmt: skip
-
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 
 

@@ -52,8 +52,6 @@ from fraud_rules.proof.decision import DecisionProof, DecisionStatement
 from fraud_rules.proof.document import EvaluationOrder, Proof, ProvedAuditRow
 from fraud_rules.replay.replay import settings_of_recording
 
-__all__ = ["AuditRows", "answers_from_topics", "find_decision", "prove_decision", "prove_from_topics", "prove_record"]
-
 AuditRows: TypeAlias = Mapping[int, Sequence[ProvedAuditRow]]
 """The rows of the audit log about rules, by the rule's id, ascending."""
 

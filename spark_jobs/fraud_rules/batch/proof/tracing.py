@@ -21,8 +21,6 @@ from fraud_rules.model.transaction import Column, TransactionBatch
 from fraud_rules.proof.document import EvaluationOrder
 from fraud_rules.proof.plain.rows import Boundary
 
-__all__ = ["GroupingTrace", "RowPlace", "TracedRow", "boundaries_of", "trace"]
-
 LONG_AGO_MS: Final = -(10**18)
 Ints = NDArray[np.int64]
 

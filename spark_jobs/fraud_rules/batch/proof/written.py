@@ -26,11 +26,6 @@ from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.model.day import Day, days_between
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = [
-    "ProofSource", "WrittenAlert", "alerts_of_decision", "alerts_since", "corrected_alerts", "earlier_alerts",
-    "read_alert", "read_decision", "record_at", "records_of", "restrictions_of",
-]  # fmt: skip
-
 _FIRST_SPAN: Final = 4_096
 _MOST_SPAN: Final = 262_144
 _CORRECTED: Final = (Table.ALERTS, Table.SHADOW_ALERTS, Table.CORRECTIONS)

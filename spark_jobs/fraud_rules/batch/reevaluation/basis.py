@@ -11,8 +11,6 @@ import msgspec
 
 from fraud_rules.model.day import Day, days_between
 
-__all__ = ["Basis", "SavedState"]
-
 FORMAT = 2
 
 

@@ -22,17 +22,6 @@ from fraud_rules.model.day import DAY_MS, Day, days_between
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import RuleTimeline
 
-__all__ = [
-    "ReplayPlan",
-    "chain_of",
-    "check_archived",
-    "check_history",
-    "check_same_topic",
-    "is_due",
-    "provisional",
-    "reach_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ReplayPlan:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import StrEnum
 
-__all__ = ["AlertVerdict", "compare"]
-
 
 class AlertVerdict(StrEnum):
     """The verdict on an alert: ADDED (missing), RETRACTED (spurious) or CONFIRMED."""

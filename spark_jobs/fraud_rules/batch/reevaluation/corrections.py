@@ -27,8 +27,6 @@ from fraud_rules.model.day import Day
 from fraud_rules.model.documents.alerts import CorrectionDocument, RestrictionDocument
 from fraud_rules.runtime import clock
 
-__all__ = ["DayCorrections", "Ends", "read_tails"]
-
 Ends = Mapping[str, Mapping[str, int]]
 """The end offsets of the archive, by topic and partition (as text)."""
 

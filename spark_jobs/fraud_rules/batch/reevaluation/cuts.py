@@ -19,8 +19,6 @@ from fraud_rules.model.log_entry import with_rejections
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, LogEntry, RuleTimeline, grouping_to_warm
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["CutWarmUp", "Cuts", "CutsBuilder", "PinnedTimeline", "mark_rejected"]
-
 Ints = NDArray[np.int64]
 _BLOCK: Final = 16_384
 _UNPACKED: Final = 8

@@ -17,8 +17,6 @@ from fraud_rules.batch.reevaluation.report import DayResult, decode_result, enco
 from fraud_rules.errors import ArchiveDamaged, DayBusy
 from fraud_rules.model.day import Day
 
-__all__ = ["DayStore", "write_image"]
-
 _KEPT_STATES = 40
 _WAIT_S = 43_200.0
 _IMAGE = "state-"

@@ -17,8 +17,6 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["DayRun", "by_event_time"]
-
 
 def by_event_time(settings: DetectorSettings) -> RowOrder:
     """The order of rows that are sorted by (event time, arrival).

@@ -27,8 +27,6 @@ from fraud_rules.model.day import Day
 from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["ArchivedLogs", "Evaluated"]
-
 _PROGRESS_COLUMNS: Final = [APPEND, "key", "value"]
 _log = logging.getLogger(__name__)
 

@@ -23,8 +23,6 @@ from fraud_rules.batch.reevaluation.cuts import Cuts
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["SLICE_ROWS", "DayFeed", "arranged"]
-
 SLICE_ROWS = 200_000
 
 Ints = NDArray[np.int64]

@@ -40,8 +40,6 @@ from fraud_rules.runtime.zones_release import other_releases
 from fraud_rules.spark.batch_session import batch_session
 from fraud_rules.spark.shutdown import job_error
 
-__all__ = ["ReevaluationJob", "over", "reevaluate"]
-
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(PartAccount).decode
 

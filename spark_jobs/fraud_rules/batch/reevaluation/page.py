@@ -16,8 +16,6 @@ from fraud_rules.batch.reevaluation.report import (
 )
 from fraud_rules.runtime.clock import utc_text
 
-__all__ = ["day_page", "lateness_labels", "rules_table", "shown_time"]
-
 
 def day_page(result: DayResult) -> bytes:
     """The report of a day as one self-contained HTML file."""

@@ -27,8 +27,6 @@ from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["DayWork", "PartAccount", "read_alerts", "run_part", "shares"]
-
 _SIZE = struct.Struct("<Q")
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[AlertRecord]).decode

@@ -11,8 +11,6 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, StrMethodFormatter
 
-__all__ = ["Series", "bars", "curve"]
-
 _SIZE = (9.6, 2.8)
 _COLOURS = {"published": "#4878a8", "added": "#4f9d5d", "retracted": "#c8553d"}
 _PLAIN = "#4878a8"

@@ -21,11 +21,6 @@ from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import ID_FIELD
 
-__all__ = [
-    "AlertView", "PublishedAlerts", "add_alert", "add_correction", "archived_ids", "check_versions", "event_time_of",
-    "view_of",
-]  # fmt: skip
-
 
 class _Rule(msgspec.Struct, rename="camel"):
     name: str | None = None

@@ -7,8 +7,6 @@ import msgspec
 from fraud_rules.batch.reevaluation.basis import Basis
 from fraud_rules.model.day import Day
 
-__all__ = ["CorrectedAlert", "DayResult", "RuleCounts", "decode_result", "encode_result"]
-
 HOURS = 24
 LATENESS_EDGES_MS = (0, 1_000, 10_000, 60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000)
 """The lower edges of the lateness classes. The last class is open."""

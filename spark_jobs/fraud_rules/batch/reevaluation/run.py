@@ -41,19 +41,6 @@ from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = [
-    "DayCase",
-    "DayOptions",
-    "DueDay",
-    "EvaluateShares",
-    "days_due",
-    "empty_result",
-    "evaluate",
-    "missed_days",
-    "prepare",
-    "split_undecided",
-]
-
 EvaluateShares = Callable[[DayWork, Sequence[tuple[int, ...]]], Sequence[PartAccount]]
 """Evaluates the shares of a day, here or on Spark, and returns their accounts. A share is a set of key groups."""
 

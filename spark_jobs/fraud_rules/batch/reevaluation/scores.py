@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from fraud_rules.batch.reevaluation.published import AlertView
 from fraud_rules.model.decision import DecisionThresholds, score_of
 
-__all__ = ["DayScores", "scores_of"]
-
 
 def scores_of(alerts: Iterable[AlertView]) -> dict[int | str, int]:
     """The score of each transaction with alerts, by id. `alerts` are the live alerts in effect; each rule counts once.

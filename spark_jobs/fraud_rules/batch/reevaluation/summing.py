@@ -16,8 +16,6 @@ from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["DayAlerts", "DayCounts", "count_day", "differences"]
-
 HOUR_MS = 3_600_000
 
 

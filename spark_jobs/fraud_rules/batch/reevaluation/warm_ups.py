@@ -30,8 +30,6 @@ from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest, request_at
 
-__all__ = ["AddedWarmUp", "Histories", "added_warm_ups", "is_undecided", "split_at"]
-
 Histories = Mapping[int, WarmHistory]
 """The history of each key group that has one."""
 

@@ -44,8 +44,6 @@ from fraud_rules.runtime.priority import yield_cores
 from fraud_rules.spark.batch_session import batch_session
 from fraud_rules.spark.shutdown import job_error
 
-__all__ = ["WarmUpJob", "WarmUpSummary", "warm_up"]
-
 _POLL_S: Final = 1.0
 _LEAST_STEP: Final = 0.05
 _encode = msgspec.json.Encoder().encode

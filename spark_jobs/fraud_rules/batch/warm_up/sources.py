@@ -13,8 +13,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.model.warm_up import WarmUpRequest
 
-__all__ = ["ArchivedPart", "Past", "TopicPart", "find_past", "parts_of"]
-
 _PART_RECORDS: Final = 500_000
 _DAY_MS: Final = 86_400_000
 

@@ -30,8 +30,6 @@ from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import WarmUpRequest
 from fraud_rules.runtime.compression import compress, decompress
 
-__all__ = ["KEYED_SCHEMA", "PART_SCHEMA", "CollectStage", "PastReader", "RequestedPart", "decode_part"]
-
 KEYED_SCHEMA: Final = "key_group int, blob binary"
 """Packed and compressed rows of one key group."""
 

@@ -15,8 +15,6 @@ import msgspec
 from fraud_rules.batch.archive.manifest import FileEntry, Manifest, Table
 from fraud_rules.model.day import DAY_MS, Day
 
-__all__ = ["Coverage", "coverage_of"]
-
 _LEAST_MS: Final = 3_600_000
 _THIN_MS: Final = 23 * 3_600_000
 """A day without payments in its first or last minutes still counts as a day."""

@@ -14,8 +14,6 @@ from fraud_rules.model.rule_names import naming_faults
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["find_draft"]
-
 
 def find_draft(named: str, log: RuleTimeline, schema: TransactionSchema, limits: RuleLimits) -> Rule:
     """Find the rule. Raises RuleUnknown, RuleRejected with every fault, InputInvalid for an unreadable file."""

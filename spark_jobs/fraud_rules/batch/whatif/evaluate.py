@@ -33,8 +33,6 @@ from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-__all__ = ["KEPT", "DraftFire", "Fires", "WhatIfWork", "evaluate_variants"]
-
 KEPT = 2_000_000
 """The most fires of the draft that a process keeps individually. All fires are counted."""
 

@@ -27,8 +27,6 @@ from fraud_rules.errors import InputInvalid
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["FoundLabels", "figures_of", "find_labels", "suggestions_of"]
-
 MOST_MISSED = 200
 
 

@@ -21,8 +21,6 @@ from fraud_rules.model.schema import ID_FIELD, TIME_FIELD
 from fraud_rules.runtime.clock import utc
 from fraud_rules.runtime.safe_text import scalar_text, without_formula
 
-__all__ = ["check_fires_file", "write_fires"]
-
 Row: TypeAlias = Mapping[str, object]
 
 _NAMES: Final = {UNLABELLED: None, FRAUD: "FRAUD", NOT_FRAUD: "NOT_FRAUD"}

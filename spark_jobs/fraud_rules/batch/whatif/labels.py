@@ -21,11 +21,6 @@ from fraud_rules.model.schema import ID_FIELD, Field, FieldType, TransactionSche
 from fraud_rules.model.transaction import Column
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = [
-    "CLASSES", "FRAUD", "NOT_FRAUD", "ORIGIN_CHARS", "UNLABELLED", "VERDICTS", "LabelLine", "LabelLines", "LabelSource",
-    "Labels", "read_label", "read_label_lines",
-]  # fmt: skip
-
 UNLABELLED: Final = 0
 FRAUD: Final = 1
 NOT_FRAUD: Final = 2

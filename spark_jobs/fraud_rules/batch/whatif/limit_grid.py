@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from fraud_rules.batch.whatif.labels import FRAUD
 from fraud_rules.model.rule import Rule
 
-__all__ = ["CountedLimits", "grid_of", "has_grid", "own_limit"]
-
 Ints = NDArray[np.int64]
 
 SHOWN: Final = 50

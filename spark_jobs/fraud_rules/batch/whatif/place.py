@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fraud_rules.runtime.clock import utc
 
-__all__ = ["FOLDER", "LABELS_FILE", "report_name"]
-
 FOLDER = "whatif"
 
 LABELS_FILE = "labels.jsonl"

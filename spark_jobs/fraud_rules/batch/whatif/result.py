@@ -15,18 +15,6 @@ from fraud_rules.codec.rules.numbers import decimal_of
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.runtime.safe_text import scalar_text
 
-__all__ = [
-    "LabelFigures",
-    "RuleOverlap",
-    "Suggestion",
-    "WhatIfResult",
-    "coverage_text",
-    "encode_whatif",
-    "label_text",
-    "suggestion_text",
-    "whatif_page",
-]
-
 MOST_KEYS = 20
 MOST_LISTED = 200
 

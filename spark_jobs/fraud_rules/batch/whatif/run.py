@@ -43,8 +43,6 @@ from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["WhatIfQuery", "last_day", "save_result", "what_if"]
-
 
 @dataclass(frozen=True, slots=True)
 class WhatIfQuery:

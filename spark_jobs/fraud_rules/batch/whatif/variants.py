@@ -19,8 +19,6 @@ from fraud_rules.model.value_list import ListChange
 from fraud_rules.model.value_map import MapChange
 from fraud_rules.model.window import Window
 
-__all__ = ["Variants", "limits_of", "probe_of", "variants_of"]
-
 MOST_LIMITS = 200
 _WINDOWS = (Decimal("0.25"), Decimal("0.5"), Decimal(2), Decimal(4))
 

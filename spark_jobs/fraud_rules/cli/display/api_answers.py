@@ -20,8 +20,6 @@ from fraud_rules.runtime.file_faults import fault_of_file
 if TYPE_CHECKING:
     from fraud_rules.api_client import Client
 
-__all__ = ["format_time", "print_change", "print_import", "print_table", "read_file", "write_file"]
-
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> None:
     """Print a table, or the sentence `empty` for no rows."""

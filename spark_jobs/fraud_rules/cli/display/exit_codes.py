@@ -6,8 +6,6 @@ import re
 
 from fraud_rules.errors import FraudError, kinds_of_error
 
-__all__ = ["exit_codes"]
-
 
 def exit_codes() -> str:
     """List the exit codes of the loaded errors with their meanings: the first sentences of the classes."""

@@ -14,8 +14,6 @@ from fraud_rules.runtime.safe_text import scalar_text
 if TYPE_CHECKING:
     from fraud_rules.cli.configured import CommandContext
 
-__all__ = ["print_previews", "shown_payment"]
-
 
 def print_previews(files: Iterable[Path], context: CommandContext) -> None:
     """Print the first payments of each file, and its unreadable records. Raises InputInvalid."""

@@ -10,8 +10,6 @@ from rich.text import Text
 from fraud_rules.cli.display.status_lines import SEVERITY_STYLES
 from fraud_rules.monitoring.liveness import Liveness, Severity
 
-__all__ = ["OutageNotices"]
-
 _REPEAT_MS: Final = 60_000
 
 

@@ -9,8 +9,6 @@ from fraud_rules.codec.scalar import format_timestamp
 from fraud_rules.discovery.check import FieldReport, SampleReport, TimeReport
 from fraud_rules.runtime.clock import MS_PER_S
 
-__all__ = ["print_report"]
-
 
 def print_report(report: SampleReport, *, as_json: bool) -> None:
     """Print a report for people, or as JSON."""

@@ -15,8 +15,6 @@ from fraud_rules.monitoring.liveness import AMBER_MS, Liveness, Severity
 from fraud_rules.monitoring.shares import HighShare
 from fraud_rules.runtime.clock import MS_PER_S, utc_text
 
-__all__ = ["SEVERITY_STYLES", "agent_lines", "duration", "status_lines", "verdict_lines"]
-
 _ATTEMPTS = 10
 _COSTLY = 3
 """The number of rules whose measured cost is shown."""

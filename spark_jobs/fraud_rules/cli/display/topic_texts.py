@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from fraud_rules.kafka.declared import Topic
 
-__all__ = ["as_json", "as_table", "as_terraform"]
-
 _SPECIAL = re.compile(r'["\\\x00-\x1f]|[$%](?=\{)')
 _VARIABLE = """\
 variable "replication_factor" {

@@ -12,8 +12,6 @@ from typer.core import TyperGroup
 
 from fraud_rules.runtime.value_faults import fault_text
 
-__all__ = ["CommandGroup"]
-
 
 class CommandGroup(TyperGroup):
     """The root of a command. It words the errors about values of all its commands."""

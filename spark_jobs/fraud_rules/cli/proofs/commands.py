@@ -20,8 +20,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 if TYPE_CHECKING:
     from fraud_rules.batch.proof.written import ProofSource
 
-__all__ = ["prove", "verify", "why"]
-
 SigningKey = Annotated[
     Path | None,
     typer.Option(

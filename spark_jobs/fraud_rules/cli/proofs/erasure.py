@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.proof.certificate import Certificate
 
-__all__ = ["erase"]
-
 
 def erase(
     payer: Annotated[str, typer.Option("--payer", metavar="ID", help="Id of the person.", show_default=False)],

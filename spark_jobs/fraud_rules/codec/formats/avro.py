@@ -32,8 +32,6 @@ from fraud_rules.errors import RecordRejected
 from fraud_rules.model.declared.field_source import Path
 from fraud_rules.runtime.safe_text import quote
 
-__all__ = ["avro_decoder"]
-
 _TYPES: Final = {
     "null": type(None), "boolean": bool, "int": int, "long": int, "float": float, "double": float, "string": str,
     "enum": str, "bytes": bytes, "fixed": bytes, "array": list, "map": dict, "record": dict, "error": dict,

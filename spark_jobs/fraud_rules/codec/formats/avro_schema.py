@@ -27,8 +27,6 @@ from fraud_rules.codec.formats.values import (
 )
 from fraud_rules.runtime.safe_text import quote
 
-__all__ = ["DATUM", "RECORDS", "AvroSchema", "Node", "leaf_conversion", "parse_avro"]
-
 Node: TypeAlias = Any
 """A type in a parsed schema: the name of a type, a dict with `type`, or a list of branches."""
 

@@ -9,8 +9,6 @@ from typing import Final, TypeAlias
 from fraud_rules.model.declared.field_source import Path
 from fraud_rules.model.schema import Envelope, Field, TransactionSchema
 
-__all__ = ["FieldPlaces", "Places", "places_of", "tree_of"]
-
 Places: TypeAlias = "dict[str | int, Places]"
 """The places of all fields as a tree of path segments. A leaf is empty."""
 

@@ -40,8 +40,6 @@ from fraud_rules.errors import RecordRejected
 from fraud_rules.model.declared.field_source import Path
 from fraud_rules.runtime.safe_text import quote
 
-__all__ = ["protobuf_decoder"]
-
 _Read: TypeAlias = Callable[[Any], object]
 """Reads a value from a message."""
 

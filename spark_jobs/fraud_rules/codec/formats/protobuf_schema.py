@@ -33,8 +33,6 @@ from fraud_rules.codec.formats.schemas import NamedText, RegisteredSchema
 from fraud_rules.errors import Stalled
 from fraud_rules.runtime.safe_text import quote
 
-__all__ = ["compile_sources", "message_at", "message_named"]
-
 _PROTOC_LIMIT_S: Final = 60.0
 _MAX_FAULT: Final = 200
 _SOURCE: Final = "registered.proto"

@@ -13,8 +13,6 @@ from fraud_rules.errors import ConfigError, RecordRejected
 from fraud_rules.model.declared.record_format import FormatName, FormatSettings
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["RecordFormat", "record_format", "record_format_of"]
-
 
 class RecordFormat(Protocol):
     """Decodes records to trees of Python values."""

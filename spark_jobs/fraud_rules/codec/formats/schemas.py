@@ -14,8 +14,6 @@ import msgspec
 from fraud_rules.errors import ConfigError
 from fraud_rules.model.declared.record_format import RegistrySettings
 
-__all__ = ["NamedText", "RegisteredSchema", "SchemaKey", "SchemaSource", "SourceOpener", "schema_source"]
-
 SchemaKey: TypeAlias = int | str
 """The id of a schema, or its GUID as text. Both are unique in a registry, and their schema never changes."""
 

@@ -15,11 +15,6 @@ from uuid import UUID
 
 import numpy as np
 
-__all__ = [
-    "MAX_DIGITS", "Conversion", "EpochMs", "decimal_from_bytes", "decimal_from_float32", "decimal_from_float64",
-    "epoch_ms_from_units", "text_from_date", "text_from_local_time", "uuid_from_bytes",
-]  # fmt: skip
-
 Conversion: TypeAlias = Callable[[object], object]
 
 MAX_DIGITS: Final = 1_000

@@ -16,11 +16,6 @@ from uuid import UUID
 from fraud_rules.codec.formats.schemas import RegisteredSchema, SchemaKey, SchemaSource
 from fraud_rules.errors import RecordRejected
 
-__all__ = [
-    "HEADER", "Compile", "Decode", "Headers", "RegistryRecords", "UnreadRecords", "head_length", "heads_in",
-    "positions_of", "schema_key",
-]  # fmt: skip
-
 HEADER: Final = "__value_schema_id"
 
 MAX_DECODERS: Final = 1_000

@@ -13,8 +13,6 @@ from fraud_rules.codec.transactions.csv_line import required_cells
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["csv_records"]
-
 _OTHER_DELIMITERS: Final = {";": "';'", "\t": "tabs", "|": "'|'"}
 
 

@@ -23,8 +23,6 @@ from fraud_rules.errors import InputInvalid
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.file_faults import fault_of_file
 
-__all__ = ["HISTORY_SUFFIXES", "digest_of", "history_records", "schema_of_file"]
-
 _BLOCK: Final = 1_048_576
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 

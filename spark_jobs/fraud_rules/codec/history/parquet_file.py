@@ -19,8 +19,6 @@ from fraud_rules.errors import InputInvalid
 from fraud_rules.model.declared.field_source import TimeUnit, WrittenAs
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 
-__all__ = ["parquet_records"]
-
 _ROWS: Final = 10_000
 _WHOLE: Final = (FieldType.LONG, FieldType.TIMESTAMP)
 _EXACT: Final = 2**53

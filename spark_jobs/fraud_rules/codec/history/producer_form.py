@@ -21,8 +21,6 @@ from fraud_rules.model.declared.field_source import Path as FieldPath
 from fraud_rules.model.declared.record_format import WITH_SCHEMAS
 from fraud_rules.model.schema import Envelope, Field, TransactionSchema
 
-__all__ = ["producer_records"]
-
 
 def producer_records(path: Path, schema: TransactionSchema) -> Iterator[HistoryRecord]:
     """Read the records of a history file as a producer would send them. Raises InputInvalid."""

@@ -12,8 +12,6 @@ from fraud_rules.codec.scalar import is_number
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 
-__all__ = ["Columns", "HistoryRecord", "Unreadable", "cell_value", "declared_columns", "encode"]
-
 _NAMED: Final = 12
 _WHOLE: Final = (FieldType.LONG, FieldType.TIMESTAMP)
 _WHOLE_FLOAT: Final = re.compile(r"(-?(?:0|[1-9][0-9]{0,14}))\.0+")

@@ -12,8 +12,6 @@ from fraud_rules.model.expressions.expression import Expression
 from fraud_rules.model.rule import Baseline, Operator
 from fraud_rules.model.window import Window
 
-__all__ = ["read_baseline"]
-
 _MEMBERS: Final = (
     "windowMinutes",
     "windowSeconds",

@@ -36,8 +36,6 @@ from fraud_rules.model.expressions.text_pattern import like_expression
 from fraud_rules.model.value_list import CollectionKind
 from fraud_rules.runtime.safe_text import quote
 
-__all__ = ["ConditionBuilder"]
-
 _MIRRORED: Final = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 _EQUALITY: Final = ("=", "!=")
 

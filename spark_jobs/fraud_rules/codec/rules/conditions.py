@@ -12,8 +12,6 @@ from fraud_rules.model.expressions.expression import NO_DIGITS, Digits, Expressi
 from fraud_rules.model.rule import AggregateCondition, Condition, NamedRule, Operator
 from fraud_rules.model.window import Window
 
-__all__ = ["NO_AGGREGATE", "AggregateMembers", "read_conditions", "read_own_aggregate"]
-
 _INHERITED: Final = ("aggregateFieldName", "filter")
 _MEMBERS: Final = (
     "aggregatorFunctionType",

@@ -11,8 +11,6 @@ from fraud_rules.model.expressions.previous import PreviousValue
 from fraud_rules.model.rule import AggregateCondition, Rule
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["unknown_values"]
-
 
 def unknown_values(rule: Rule, schema: TransactionSchema) -> list[Reason]:
     """List the unknown texts by member. Such a rule is valid, but its condition may never be true."""

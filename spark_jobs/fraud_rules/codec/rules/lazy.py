@@ -21,8 +21,6 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.log_entry import Grouping, LogEntry, RecordOutcome, UndecodedRule
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["EntryReader"]
-
 _REMEMBERED_OUTCOMES = 1_024
 _REMEMBERED_GROUPINGS = 1_024
 _NAMING: Final = re.compile(rb"list|map|conditions|\\u", re.IGNORECASE)

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
-__all__ = ["MAX_RULE_ID", "WHOLE_NUMBERS", "decimal_of", "digits_of", "readable_id", "with_whole_numbers"]
-
 MAX_RULE_ID: Final = 2**63 - 1
 
 WHOLE_NUMBERS: Final = (

@@ -10,8 +10,6 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["old_form_reports"]
-
 
 def old_form_reports(rules: Iterable[Rule], schema: TransactionSchema, limits: RuleLimits) -> Iterator[str]:
     """Yield a message for each of these rules whose next edit is rejected unless it changes the old forms."""

@@ -42,17 +42,6 @@ from fraud_rules.model.value_map import MapType
 from fraud_rules.runtime.safe_text import quote
 from fraud_rules.runtime.zones import is_zone
 
-__all__ = [
-    "JUDGED_MEMBERS",
-    "USES_OF_BOOLEANS",
-    "OperandBuilder",
-    "Part",
-    "shown",
-    "text_of",
-    "with_type",
-    "with_type_in_brackets",
-]
-
 JUDGED_MEMBERS: Final = ("when", "limit")
 """The members of a rule, and of its conditions, whose expressions are computed once for a transaction, so that they may
 look values up in lists and maps, and read the previous payment."""

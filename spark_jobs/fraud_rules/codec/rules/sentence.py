@@ -23,8 +23,6 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.window import Window
 from fraud_rules.runtime.grouped_number import grouped
 
-__all__ = ["required_text", "rule_sentence"]
-
 _COMPARISONS = {
     Operator.GREATER: "more than",
     Operator.GREATER_EQUAL: "at least",

@@ -24,8 +24,6 @@ from fraud_rules.model.declared.field_source import TimeUnit
 from fraud_rules.model.schema import Field, FieldType
 from fraud_rules.model.transaction import Column
 
-__all__ = ["Bools", "Converter", "column_of", "column_of_cells", "converter_of", "present"]
-
 Bools: TypeAlias = NDArray[np.bool_]
 Converter: TypeAlias = Callable[[Field, list[Cell], Bools], Column]
 

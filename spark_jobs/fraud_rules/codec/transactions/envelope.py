@@ -14,8 +14,6 @@ from fraud_rules.codec.transactions.tree import ABSENT, member_of, parse_object
 from fraud_rules.errors import RecordRejected
 from fraud_rules.model.schema import Envelope
 
-__all__ = ["CREATED", "unwrapped"]
-
 CREATED: Final = "c"
 """Debezium's operation for a created row."""
 

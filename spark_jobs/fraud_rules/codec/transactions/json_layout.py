@@ -20,8 +20,6 @@ from fraud_rules.codec.transactions.field_value import MAX_TEXT_LENGTH
 from fraud_rules.model.declared.field_source import TimeUnit
 from fraud_rules.model.schema import Envelope, Field, FieldType, TransactionSchema
 
-__all__ = ["Cell", "JsonLayout", "Place", "layouts_of"]
-
 Cell: TypeAlias = Any
 """The decoded value of a member: int, str, bool, Raw, None for null, UNSET for an absent member."""
 

@@ -8,8 +8,6 @@ from fraud_rules.model.declared.field_source import Origin
 from fraud_rules.model.declared.record_format import BINARY
 from fraud_rules.model.schema import Envelope, FieldType, TransactionSchema
 
-__all__ = ["Needle"]
-
 
 @dataclass(frozen=True, slots=True)
 class Needle:

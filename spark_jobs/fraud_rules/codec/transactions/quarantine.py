@@ -18,8 +18,6 @@ from fraud_rules.codec.transactions.raw import Headers
 from fraud_rules.errors import InputInvalid
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["QuarantineSelection", "QuarantinedRecord", "decode_quarantined", "from_line", "own_headers", "to_line"]
-
 _EXCERPT_CHARS: Final = 120
 
 _OWN: Final = "header."

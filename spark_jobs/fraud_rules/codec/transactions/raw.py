@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from fraud_rules.model.declared.field_source import FieldSource, Origin
 
-__all__ = ["MAX_TRACE_BYTES", "Headers", "RawTransactions", "trace_headers"]
-
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 """The headers of a record, in order. A name may occur more than once."""
 

@@ -14,8 +14,6 @@ from fraud_rules.errors import RecordRejected
 from fraud_rules.model.declared.record_format import WITH_SCHEMAS, FormatName
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["Reading", "begin_reading"]
-
 Read: TypeAlias = Callable[[int], tuple[Value, ...] | None]
 
 

@@ -38,8 +38,6 @@ from fraud_rules.model.declared.field_source import Origin
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import ID_FIELD, Envelope, Field, TransactionSchema
 
-__all__ = ["check_size", "claimed_id", "read_record", "read_tree"]
-
 _NO_CELLS: Final[Mapping[str, bytes | None]] = MappingProxyType({})
 
 

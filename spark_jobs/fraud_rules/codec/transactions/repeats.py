@@ -23,8 +23,6 @@ from fraud_rules.codec.nesting import MAX_DEPTH, is_deep
 from fraud_rules.codec.transactions.json_layout import JsonLayout, Place
 from fraud_rules.codec.transactions.tree import decode_members
 
-__all__ = ["repeats_no_member"]
-
 Bools: TypeAlias = NDArray[np.bool_]
 Ints: TypeAlias = NDArray[np.int64]
 

@@ -16,8 +16,6 @@ from fraud_rules.codec.transactions.field_value import Number, printable
 from fraud_rules.errors import RecordRejected
 from fraud_rules.model.declared.field_source import Path, path_text
 
-__all__ = ["ABSENT", "Tree", "decode_members", "member_of", "parse_object", "value_at"]
-
 Tree: TypeAlias = object
 
 ABSENT: Final = object()

@@ -37,8 +37,6 @@ from fraud_rules.model.declared.field_source import Origin, Path, TimeUnit
 from fraud_rules.model.schema import Envelope, Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column
 
-__all__ = ["read_trees"]
-
 Cell: TypeAlias = Any
 Convert: TypeAlias = Callable[[Cell], Cell]
 """Converts a value that is not null. Returns ABSENT for a value of which it is not certain."""

@@ -29,8 +29,6 @@ from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.clock import SteadyClock
 
-__all__ = ["Agent"]
-
 _PREFIX: Final = "detector: "
 _MESSAGE_CHARS = 2_000
 _DOUBLINGS: Final = 6

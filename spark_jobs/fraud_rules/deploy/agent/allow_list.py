@@ -16,8 +16,6 @@ from fraud_rules.errors import ConfigError, ReleaseNotAllowed
 from fraud_rules.runtime.safe_text import quote
 from fraud_rules.runtime.yaml_file import read_yaml
 
-__all__ = ["AllowList"]
-
 _ANY: Final = "*"
 _REFERENCE: Final = "${"
 

@@ -22,8 +22,6 @@ from fraud_rules.runtime.atomic_file import Durability, write_file
 from fraud_rules.runtime.file_lock import FileLock, locked
 from fraud_rules.runtime.safe_text import quote
 
-__all__ = ["AgentHome", "AttemptEnd", "AttemptFolder", "AttemptOrder"]
-
 _KEPT_ATTEMPTS = 20
 _RESERVED_BYTES = 16_384
 _NS_A_MS = 1_000_000

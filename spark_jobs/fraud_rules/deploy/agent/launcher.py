@@ -7,8 +7,6 @@ from typing import Protocol
 from fraud_rules.deploy.agent.home import AttemptEnd, AttemptFolder, AttemptOrder
 from fraud_rules.deploy.intent import IntentRecord
 
-__all__ = ["Launcher", "LocalAttempt", "ReleaseCheck"]
-
 
 class ReleaseCheck(Protocol):
     """A running check of a release."""

@@ -14,8 +14,6 @@ import psutil
 
 from fraud_rules.runtime.process import kill_processes_with, processes_with
 
-__all__ = ["VARIABLE", "cpu_s_of", "kill_members", "members"]
-
 VARIABLE: Final = "FRAUD_ATTEMPT"
 _KILLED_S = 5.0
 

@@ -9,8 +9,6 @@ from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
 from fraud_rules.runtime.clock import MS_PER_S
 from fraud_rules.runtime.metrics_server import process_registry
 
-__all__ = ["AgentMetrics"]
-
 _NONE = "NONE"
 
 

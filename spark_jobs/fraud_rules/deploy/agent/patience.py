@@ -8,8 +8,6 @@ from typing import Final
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.clock import MS_PER_S, SteadyClock
 
-__all__ = ["Patience"]
-
 _BUSY_SHARE: Final = 1 / 30
 """The share of one core that counts as progress. Threads that only wait for a broker use a hundredth of a core. A
 process that competes with twenty others for two cores still gets a tenth."""

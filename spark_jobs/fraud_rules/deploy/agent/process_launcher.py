@@ -43,8 +43,6 @@ from fraud_rules.runtime.process import (
     terminate_processes,
 )
 
-__all__ = ["ProcessAttempt", "ProcessCheck", "ProcessLauncher"]
-
 _STARTER: Final = "fraud_rules.deploy.agent.starter"
 _STARTER_EXIT_S: Final = 0.5
 _SELF_CHECK: Final = "fraud_rules.deploy.agent.self_check"

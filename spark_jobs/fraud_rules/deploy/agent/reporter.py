@@ -10,8 +10,6 @@ from fraud_rules.deploy.agent.watch import AgentIdentity
 from fraud_rules.deploy.attempt import AgentStatus, AttemptStatus
 from fraud_rules.runtime.clock import SteadyClock
 
-__all__ = ["Reporter", "Write"]
-
 Write = Callable[[AgentStatus, list[AttemptStatus]], None]
 """Writes the status of the agent and its attempts. Raises Fenced if another agent has taken over, BrokerUnavailable."""
 

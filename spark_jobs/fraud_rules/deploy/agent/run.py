@@ -34,8 +34,6 @@ from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.runtime.clock import MS_PER_S, now_ms
 from fraud_rules.runtime.metrics_server import serving
 
-__all__ = ["AgentJob", "run_agent"]
-
 _RETRY_S = 2.0
 _POLL_S = 0.2
 _KILLED_S = 30.0

@@ -15,8 +15,6 @@ from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.replay.kernel_cache import load_kernel
 from fraud_rules.replay.replay import replay
 
-__all__ = ["known_answer", "main"]
-
 _SCHEMA: Final = TransactionSchema(
     (
         Field("transactionId", FieldType.LONG),

@@ -23,8 +23,6 @@ from fraud_rules.deploy.agent.members import kill_members
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.file_lock import FileLock
 
-__all__ = ["LOG_BYTES", "main"]
-
 LOG_BYTES: Final = 8_388_608
 _CHUNK_BYTES = 65_536
 _POLL_S = 0.2

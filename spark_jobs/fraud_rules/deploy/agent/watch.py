@@ -18,8 +18,6 @@ from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.clock import SteadyClock
 
-__all__ = ["AgentIdentity", "AttemptWatch"]
-
 _BUSY_WINDOW_MS: Final = 60_000
 _UNKILLABLE: Final = "killed, but its processes still exist: they wait for a disk or a file system that does not answer"
 

@@ -26,8 +26,6 @@ from fraud_rules.model.rule import AggregateCondition, Baseline, Rule
 from fraud_rules.model.ruleset import RuleInForce
 from fraud_rules.model.window import Window
 
-__all__ = ["GROUPING_NS", "CpuLoad", "estimate_cpu_ns", "over_cpu_budget"]
-
 GROUPING_NS: Final = 1_500
 """The fan-out of a transaction to a grouping, the duplicate check, and the storage of its row."""
 

@@ -10,8 +10,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["EventRate"]
-
 _MEMORIES_MS: Final = (600_000, 86_400_000)
 _LEAST_SPAN_MS: Final = 60_000
 _HORIZON: Final = 100

@@ -15,8 +15,6 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import Grouping
 
-__all__ = ["LINUX_MAPPINGS", "over_mapping_limit", "system_mappings"]
-
 LINUX_MAPPINGS: Final = 65_530
 """The default of vm.max_map_count."""
 

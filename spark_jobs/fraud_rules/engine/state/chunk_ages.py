@@ -40,8 +40,6 @@ from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.window.layout import M_RULE, NONE
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-__all__ = ["MERGE_WIDTH", "ChunkAges", "age_chunks"]
-
 MERGE_WIDTH = 16
 """The number of chunks of one level that become one chunk of the next level."""
 _MOST_STALE: Final = 2  # a batch adds one chunk, so the chunks that wait during a merge do not become more and more

@@ -17,11 +17,6 @@ from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-__all__ = [
-    "PredicateMasks", "calendar_starts", "event_rows", "filter_masks", "limit_values", "null_bit", "predicate_masks",
-]  # fmt: skip
-
-
 _NULL: Final = Column(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.bool_), None)
 
 

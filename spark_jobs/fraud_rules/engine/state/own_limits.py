@@ -25,8 +25,6 @@ from fraud_rules.model.expressions.unscaled import constant
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column
 
-__all__ = ["OwnLimits"]
-
 _Request: Final = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
 
 

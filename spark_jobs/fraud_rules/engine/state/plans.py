@@ -36,8 +36,6 @@ from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import GroupingInForce, RuleInForce
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["PLANS", "PLAN_RULES", "PlanCache", "runs_within", "shared_measures"]
-
 PLAN_RULES: Final = 32_768
 """A run of rows is split if the versions of its plan have more rules than this. Such a plan takes 15 MB."""
 

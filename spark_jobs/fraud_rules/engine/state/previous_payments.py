@@ -36,8 +36,6 @@ from fraud_rules.model.rule import PreviousRows
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
 from fraud_rules.model.transaction import Column
 
-__all__ = ["ColumnsOf", "PreviousColumns", "PreviousPayments"]
-
 ColumnsOf: TypeAlias = Callable[[Sequence[Expression], int, int, Columns], Columns]
 """Returns all columns that expressions read for the rows [start, end) of a batch, among them the given ones."""
 

@@ -22,8 +22,6 @@ from fraud_rules.model.output import ViewRefresh
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["MeasuresOf", "ViewStates", "no_measures", "refresh_view"]
-
 MeasuresOf = Callable[[GroupingStateHead], Measures]
 """The measures that the grouping state of a head is expected to need."""
 

@@ -20,8 +20,6 @@ from fraud_rules.model.expressions.unscaled import Integers, absolute, added, co
 from fraud_rules.model.rule import Operator
 from fraud_rules.model.transaction import Column
 
-__all__ = ["row_limits"]
-
 _MASK: Final = 0xFFFF_FFFF
 _INT64_LIMBS: Final = 2
 _INT64_MAX: Final = 2**63 - 1

@@ -27,11 +27,6 @@ from fraud_rules.model.tables.narrow_column import NarrowColumn
 from fraud_rules.model.tables.packed_columns import PackedColumn, PackedKey
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-__all__ = [
-    "NO_SUMS", "U_TIME", "Folded", "SeriesHead", "StepSums", "SumPolicy", "SumSource", "add_up", "concat_sums",
-    "pieces_of", "sources_of", "sums_of_columns", "sums_of_rows",
-]  # fmt: skip
-
 # The columns of `StepSums.numbers`.
 U_SERIES = 0  # the version with which the series began
 U_PART = 1  # 0: the aggregate of the rule, 1: that of its baseline

@@ -15,8 +15,6 @@ from fraud_rules.engine.window.bundles import Ints
 from fraud_rules.engine.window.series import step_sums
 from fraud_rules.model.transaction import Column
 
-__all__ = ["aligned_series", "put_series", "series_in", "sums_in", "without_ended"]
-
 
 def series_in(view: View) -> list[SeriesHead]:
     """The series that have begun and are not over."""

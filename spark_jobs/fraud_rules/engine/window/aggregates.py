@@ -35,8 +35,6 @@ from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.expressions.unscaled import unscaled_text
 from fraud_rules.model.rule import AggregateCondition, Baseline, Rule, RuleState
 
-__all__ = ["SQUARES", "SUMS", "Aggregate", "aggregate_of", "baseline_value"]
-
 # The branches of the kernel.
 KIND_SUM = 0
 KIND_COUNT = 1

@@ -21,8 +21,6 @@ from fraud_rules.errors import Stalled
 from fraud_rules.runtime.caches.folder import cache_folder
 from fraud_rules.runtime.file_lock import locked
 
-__all__ = ["SharedLocator", "compiled", "compiling", "inlined"]
-
 _PACKAGE: Final = __name__.rpartition(".")[0]
 _LOCK: Final = "lock"
 _LOCK_WAIT_S: Final = 900.0

@@ -11,8 +11,6 @@ from numba.extending import intrinsic
 
 from fraud_rules.engine.window.compiler import compiled
 
-__all__ = ["HAS_CYCLES", "call", "cycles_now", "fetch", "read_cycles", "timing_cycles"]
-
 _READ, _KEEP, _DATA = 0, 3, 1
 
 HAS_CYCLES: Final = platform.machine() in ("x86_64", "AMD64")

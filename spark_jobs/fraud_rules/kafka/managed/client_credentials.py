@@ -10,8 +10,6 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from fraud_rules.errors import BrokerUnavailable
 
-__all__ = ["ClientCredentials"]
-
 _TIMEOUT_S: Final = 10.0
 
 

@@ -11,8 +11,6 @@ from fraud_rules.configuration.topic_names import TopicNames
 from fraud_rules.kafka.declared import REPLICATION
 from fraud_rules.kafka.managed.unsupported import UnsupportedSetting
 
-__all__ = ["consequence"]
-
 _CLUSTERS_VALUE: Final = "the cluster's value applies"
 _COMPACTED_LATER: Final = "the cluster's value applies: Kafka compacts later, so a start reads more records"
 _REFUSES: Final = "the detector refuses to start (TOPIC_UNSUITABLE)"

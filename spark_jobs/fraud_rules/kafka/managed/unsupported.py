@@ -16,8 +16,6 @@ from kafka.errors import NoError, TopicAlreadyExistsError, for_code
 
 from fraud_rules.kafka.declared import REPLICATION, Topic
 
-__all__ = ["UnsupportedSetting", "topic_request", "unsupported_in_change", "unsupported_in_creations"]
-
 _TIMEOUT_MS: Final = 30_000
 _MOST_WORDS: Final = 300
 _DEFAULT: Final = -1

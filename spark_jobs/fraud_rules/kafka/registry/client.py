@@ -22,8 +22,6 @@ from fraud_rules.runtime.secret import Secrets
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
 
-__all__ = ["RegistryClient", "open_registry"]
-
 LIMIT_S: Final = 60.0
 """How long a batch waits for a registry that gives no answer."""
 

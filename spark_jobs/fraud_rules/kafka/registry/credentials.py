@@ -16,8 +16,6 @@ from fraud_rules.kafka.connection import read_properties
 from fraud_rules.model.declared.record_format import AUTH_PROPERTIES, SECRET_PROPERTIES, RegistrySettings
 from fraud_rules.runtime.secret import Secrets
 
-__all__ = ["ENV_PREFIX", "PROPERTIES_VARIABLE", "registry_properties"]
-
 ENV_PREFIX: Final = "FRAUD_REGISTRY_"
 PROPERTIES_VARIABLE: Final = "FRAUD_REGISTRY_PROPERTIES"
 

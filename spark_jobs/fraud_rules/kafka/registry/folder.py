@@ -15,8 +15,6 @@ from fraud_rules.model.declared.record_format import RegistrySettings
 from fraud_rules.runtime.atomic_file import Durability, write_file
 from fraud_rules.runtime.caches.folder import cache_folder
 
-__all__ = ["SchemaFolder"]
-
 MAX_FILES: Final = 1_000
 
 _log = logging.getLogger(__name__)

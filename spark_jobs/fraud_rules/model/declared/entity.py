@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["MAX_ENTITIES", "MAX_ROLES", "ROLE", "DeclaredEntity", "parse_entities"]
-
 ROLE: Final = "role"
 """The name under which a row of a grouping by an entity has the name of its role."""
 

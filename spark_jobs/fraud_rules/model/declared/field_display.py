@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["DISPLAY_KEYS", "FieldDisplay", "parse_display"]
-
 DISPLAY_KEYS: Final = frozenset({"label", "description", "unit", "values", "measure", "minimum", "display"})
 
 _MAX_TEXT: Final = 200

@@ -15,11 +15,6 @@ from typing import Final, TypeAlias
 
 from fraud_rules.runtime.zones import is_zone
 
-__all__ = [
-    "SOURCE_KEYS", "FieldSource", "FieldType", "Origin", "Path", "TimeUnit", "WrittenAs", "overlapping", "parse_path",
-    "parse_source", "path_text",
-]  # fmt: skip
-
 SOURCE_KEYS: Final = frozenset({"path", "from", "zone", "scaled", "written_as"})
 """The keys of a field that only this module reads. It also reads `unit` of a timestamp."""
 

@@ -18,8 +18,6 @@ from urllib.parse import urlsplit
 
 from fraud_rules.runtime.file_faults import fault_of_file
 
-__all__ = ["BINARY", "FORMAT_KEYS", "WITH_SCHEMAS", "FormatName", "FormatSettings", "RegistrySettings", "parse_format"]
-
 FORMAT_KEYS: Final = frozenset({"format", "registry", "schema_file", "schema_content", "message"})
 """The keys of a schema file that this module reads."""
 

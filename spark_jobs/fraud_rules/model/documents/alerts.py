@@ -11,11 +11,6 @@ from fraud_rules.model.decision import DecisionOutcome
 from fraud_rules.model.documents.rules import RuleDocument
 from fraud_rules.model.documents.transactions import GroupingKey, TransactionDocument
 
-__all__ = [
-    "AlertDocument", "BaselineDocument", "ConditionDocument", "CorrectionDocument", "PreviousDocument",
-    "RestrictionDocument",
-]  # fmt: skip
-
 
 class BaselineDocument(Struct, rename="camel", gc=False, frozen=True):
     """The baseline of an alert: its value as a decimal text, the number of its rows, and its window, whose end is

@@ -12,11 +12,6 @@ from fraud_rules.model.value_list import ListType
 from fraud_rules.model.value_map import MapValueType
 from fraud_rules.model.window import Calendar
 
-__all__ = [
-    "BaselineOfRuleDocument", "ConditionOfRuleDocument", "ExportedListDocument", "ExportedMapDocument",
-    "ExportedRuleDocument", "RuleDocument",
-]  # fmt: skip
-
 _Number: TypeAlias = Annotated[Raw, Meta(extra_json_schema={"type": ["number", "string"]})]
 """A decimal number, which a record may contain as text, or an expression."""
 

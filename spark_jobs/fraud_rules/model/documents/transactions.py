@@ -9,16 +9,6 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from fraud_rules.model.decision import DecisionOutcome
 
-__all__ = [
-    "DecidingAlertDocument",
-    "DecisionDocument",
-    "EvaluationDocument",
-    "GroupingKey",
-    "LateGroupingDocument",
-    "LateTransactionDocument",
-    "TransactionDocument",
-]
-
 GroupingKey: TypeAlias = Annotated[
     Mapping[str, Any],
     Meta(extra_json_schema={"additionalProperties": {"type": ["number", "string", "boolean"]}}),

@@ -32,11 +32,6 @@ from fraud_rules.model.transaction import Column
 if TYPE_CHECKING:
     from fraud_rules.model.expressions.lookups import Lookup
 
-__all__ = [
-    "MAX_DIGITS", "Arithmetic", "Columns", "Constant", "Digits", "Expression", "ExpressionType", "FieldRef",
-    "LiteralValue", "Negation", "Rank", "literal_text",
-]  # fmt: skip
-
 Columns: TypeAlias = Mapping[str, Column]
 LiteralValue: TypeAlias = Decimal | str | bool
 

@@ -16,8 +16,6 @@ from fraud_rules.model.expressions.great_circle import distance_m, is_within
 from fraud_rules.model.expressions.unscaled import absolute, constant, divided_half_even, rescaled
 from fraud_rules.model.transaction import Column
 
-__all__ = ["FUNCTIONS", "Function", "FunctionCall", "Parameter", "Setting"]
-
 Setting: TypeAlias = int | str
 """The value of a parameter that is a literal."""
 

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from fraud_rules.model.expressions.columnwise import Mask
 from fraud_rules.model.expressions.unscaled import Integers
 
-__all__ = ["distance_m", "is_within"]
-
 RADIUS_M: Final = "6371008.8"
 
 _RADIUS_M: Final = float(RADIUS_M)

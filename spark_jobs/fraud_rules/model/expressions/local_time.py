@@ -12,8 +12,6 @@ from fraud_rules.model.expressions.columnwise import both_valid
 from fraud_rules.model.transaction import Column
 from fraud_rules.runtime.zones import CALENDAR_END_MS, utc_offsets
 
-__all__ = ["UTC_ZONE", "day", "hour", "minute_of_day", "month", "weekday"]
-
 Ints = NDArray[np.int64]
 
 UTC_ZONE: Final = "UTC"

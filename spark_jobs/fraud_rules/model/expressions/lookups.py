@@ -16,8 +16,6 @@ from fraud_rules.model.transaction import Column
 from fraud_rules.model.value_list import CollectionKind, CollectionName, ListType
 from fraud_rules.model.value_map import MAP_SCALE, MapType, MapValueType
 
-__all__ = ["MAP_FUNCTIONS", "ListMembership", "Lookup", "MapLookup"]
-
 MAP_FUNCTIONS: Final = {"map": MapValueType.DECIMAL, "map_text": MapValueType.STRING}
 """The functions that look maps up, with the type of the maps' values."""
 

@@ -15,8 +15,6 @@ from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.expressions.expression import MAX_DIGITS, Columns, Digits, Expression, ExpressionType
 from fraud_rules.model.transaction import Column
 
-__all__ = ["OWN", "OWN_COLUMN", "OwnValue", "own_digits"]
-
 OWN: Final = "own"
 """The name of the function."""
 

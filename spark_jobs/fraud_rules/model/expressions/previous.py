@@ -12,8 +12,6 @@ from typing import Final
 from fraud_rules.model.expressions.expression import Columns, Digits, Expression, ExpressionType, FieldRef
 from fraud_rules.model.transaction import Column
 
-__all__ = ["PREVIOUS", "PreviousValue", "previous_column"]
-
 PREVIOUS: Final = "previous"
 """The name of the function."""
 

@@ -22,8 +22,6 @@ from fraud_rules.model.expressions.unscaled import unscaled_text
 from fraud_rules.model.schema import FieldType
 from fraud_rules.model.transaction import Column
 
-__all__ = ["ALL_KEYS", "Rollout", "share_of"]
-
 ALL_KEYS: Final = 100
 """The percentage of all keys."""
 

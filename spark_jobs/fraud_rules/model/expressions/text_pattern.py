@@ -6,8 +6,6 @@ import re
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["MAX_PATTERN_CHARS", "like_expression"]
-
 MAX_PATTERN_CHARS: Final = 256
 
 _PARTS: Final = re.compile(r"\\(?P<literal>[%_\\])|(?P<wild>[%_])|(?P<wrong>\\)|(?P<plain>[^%_\\])", re.DOTALL)

@@ -15,21 +15,6 @@ from numpy.typing import NDArray
 
 from fraud_rules.model.expressions.columnwise import COMPARE, Mask
 
-__all__ = [
-    "Integers",
-    "absolute",
-    "added",
-    "as_int64",
-    "compare_scaled",
-    "constant",
-    "divided_half_even",
-    "multiplied",
-    "negated",
-    "rescaled",
-    "subtracted",
-    "unscaled_text",
-]
-
 Integers: TypeAlias = NDArray[Any]
 """int64[n], or object[n] of Python integers."""
 

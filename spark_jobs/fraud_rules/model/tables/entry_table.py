@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from fraud_rules.model.tables.long_table import LOWEST, LongMap
 
-__all__ = ["EntryTable", "TextBlock"]
-
 Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 

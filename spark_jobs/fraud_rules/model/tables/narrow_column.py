@@ -8,8 +8,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NarrowColumn"]
-
 Ints = NDArray[np.int64]
 
 _TYPES: Final[dict[int, np.dtype[Any]]] = {8: np.dtype("<u1"), 16: np.dtype("<u2"), 32: np.dtype("<u4")}

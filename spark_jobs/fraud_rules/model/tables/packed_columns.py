@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from fraud_rules.model.tables.narrow_column import NarrowColumn
 from fraud_rules.model.transaction import Column
 
-__all__ = ["PackedColumn", "PackedKey"]
-
 Ints = NDArray[np.int64]
 
 _LOW_BITS: Final = 16

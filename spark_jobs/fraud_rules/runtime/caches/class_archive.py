@@ -21,8 +21,6 @@ from urllib.parse import quote
 from fraud_rules.runtime.atomic_file import replaced_file, write_file
 from fraud_rules.runtime.caches.folder import cache_root
 
-__all__ = ["archivable", "recorded_archive", "sharing_options"]
-
 # By default the JVM prints warnings and errors for an archive that does not fit, and a warning for each class that it
 # cannot archive.
 _SILENT = "-Xlog:cds*=off,class+path*=off"

@@ -6,8 +6,6 @@ import os
 import tempfile
 from pathlib import Path
 
-__all__ = ["cache_folder", "cache_root"]
-
 
 def cache_root() -> Path:
     """FRAUD_CACHE_DIR, or the folder of this product in the user's cache."""

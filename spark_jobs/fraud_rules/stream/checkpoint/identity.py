@@ -17,16 +17,6 @@ from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.stream.checkpoint.marker import REBUILD, Marker
 
-__all__ = [
-    "added_fields",
-    "check_fields",
-    "check_history",
-    "check_new",
-    "check_topics",
-    "declared_fields",
-    "is_recreated",
-]
-
 
 def declared_fields(schema: TransactionSchema) -> dict[str, list[Any]]:
     """What stays fixed of each declared field and entity for the life of a checkpoint, by name. An entity counts as

@@ -19,8 +19,6 @@ from fraud_rules.kafka.writer import OutRecord, newest_records
 from fraud_rules.model.output import MarkUpdate
 from fraud_rules.stream.checkpoint.marker import REBUILD, Marker
 
-__all__ = ["PART_BYTES", "MarkPart", "decode_parts", "encode_parts", "part_records", "read_marks"]
-
 PART_BYTES: Final = 500_000
 """The most bytes of marks in a part, half of Kafka's default limit. A mark has some dozens of bytes, or a few thousand
 with long texts in its key."""

@@ -20,9 +20,6 @@ from fraud_rules.model.lost_records import LostRecords, Offsets
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.state_position import StatePosition
 
-__all__ = ["FORMAT", "REBUILD", "Marker", "amend", "check_holder", "marker_record", "newest_marker", "read_marker"]
-
-
 REBUILD: Final = "rebuild the state (fraud detector rebuild), which continues after the last batch of the progress"
 """The way out without a usable marker."""
 

@@ -25,8 +25,6 @@ from fraud_rules.model.warm_up import grouping_warmed_by, shortest_reaches_ms
 from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.pins import Pin
 
-__all__ = ["marker_of_progress"]
-
 _ENDED = (WarmUpState.WARM, WarmUpState.REFUSED)
 
 

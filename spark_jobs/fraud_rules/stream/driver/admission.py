@@ -56,8 +56,6 @@ from fraud_rules.stream.pins import NO_PIN
 from fraud_rules.stream.state_position import StatePosition
 from fraud_rules.stream.work import WorkReport
 
-__all__ = ["Admission", "admit", "check", "input_topics", "stopped_message"]
-
 
 @dataclass(frozen=True, slots=True)
 class Admission:

@@ -22,8 +22,6 @@ from fraud_rules.stream.worker.engine_stage import EngineStage
 from fraud_rules.stream.worker.fanout_stage import FanOutStage
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow, TaskRow
 
-__all__ = ["LARGE_BATCH_TRANSACTIONS", "BatchJobs", "is_large", "task_count"]
-
 LARGE_BATCH_TRANSACTIONS: Final = 4_000
 """The number of transactions from which a batch gets many tasks."""
 

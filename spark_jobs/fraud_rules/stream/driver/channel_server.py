@@ -33,8 +33,6 @@ from fraud_rules.stream.channel import (
 from fraud_rules.stream.work import TasksProgress
 from fraud_rules.stream.worker.wire import TaskRow
 
-__all__ = ["ChannelServer", "EvaluatorConnection", "serve_channel"]
-
 
 class EvaluatorConnection(NamedTuple):
     """The connection of an attempt of the evaluator: its reader and writer, and whether the attempt has left."""

@@ -19,8 +19,6 @@ import psutil
 from fraud_rules.errors import FraudError, ShutdownStalled
 from fraud_rules.runtime.process import kill_processes
 
-__all__ = ["END_S", "shutdown_deadline"]
-
 END_S: Final = 30.0
 
 

@@ -33,8 +33,6 @@ from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.evaluator_task import EvaluatorTask
 from fraud_rules.stream.worker.wire import OutputRow, ReplyPart
 
-__all__ = ["LIFETIME_S", "SILENT_S", "Evaluator", "read_reply"]
-
 LIFETIME_S: Final = 120.0
 """Spark kills a worker that is silent for 300 s (`spark.python.worker.idleTimeoutSeconds`), so a request has at least
 three minutes. The next job may get another worker, whose first request takes 0.1 s more."""

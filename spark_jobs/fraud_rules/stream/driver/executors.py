@@ -22,8 +22,6 @@ from fraud_rules.spark.shutdown import detector_error, executor_of
 from fraud_rules.stream.driver.placement import executors, located, run_tasks
 from fraud_rules.stream.worker.first_task import FirstTask
 
-__all__ = ["ReadyExecutors"]
-
 _LOOK_S: Final = 1.0
 _SPARK_ERRORS: Final = (PySparkException, Py4JError, OSError)
 

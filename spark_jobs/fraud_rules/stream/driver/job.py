@@ -10,8 +10,6 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.session import SparkOptions
 
-__all__ = ["AttemptRef", "DetectorJob", "RebuildOrder", "job_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class AttemptRef:

@@ -9,8 +9,6 @@ from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.runtime.lifetime import BackgroundWork
 
-__all__ = ["LagMeter"]
-
 _log = logging.getLogger(__name__)
 
 _POLL_S = 1.0

@@ -11,8 +11,6 @@ from typing import Final
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.clock import SteadyClock
 
-__all__ = ["LatencyMeter"]
-
 _SPAN_MS: Final = 10_000
 
 

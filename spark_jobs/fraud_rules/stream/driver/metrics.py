@@ -15,8 +15,6 @@ from fraud_rules.runtime.clock import MS_PER_S
 from fraud_rules.runtime.metrics_server import process_registry, serving
 from fraud_rules.stream.driver.job import DetectorJob
 
-__all__ = ["DetectorMetrics", "serve_metrics"]
-
 _COUNTERS: Final[Mapping[str, tuple[str, str]]] = {
     "rows": ("transactions", "Transactions that were evaluated"),
     "alerts": ("alerts", "Alerts of live rules"),

@@ -14,8 +14,6 @@ from pyspark import RDD, SparkContext
 from pyspark.serializers import CPickleSerializer
 from pyspark.util import _load_from_socket
 
-__all__ = ["cores", "executors", "located", "run_tasks"]
-
 _Row = TypeVar("_Row")
 
 

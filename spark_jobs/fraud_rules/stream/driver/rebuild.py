@@ -37,8 +37,6 @@ from fraud_rules.stream.work import WorkReport
 from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.state_log import StateDelta
 
-__all__ = ["RebuildParts", "check_rebuild", "is_executed", "replace_state"]
-
 
 @dataclass(frozen=True, slots=True)
 class RebuildParts:

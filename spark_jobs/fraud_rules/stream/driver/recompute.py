@@ -20,8 +20,6 @@ from fraud_rules.stream.work import WorkReport
 from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.rebuild_stage import HEAD_SCHEMA, PART_SCHEMA, SegmentStages, unpack_outputs
 
-__all__ = ["recompute"]
-
 
 def recompute(
     spark: SparkSession,

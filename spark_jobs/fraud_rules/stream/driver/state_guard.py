@@ -13,8 +13,6 @@ from fraud_rules.kafka.reader import TopicReader, has_topic, topic_ids
 from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.state_position import StatePosition, empty_position
 
-__all__ = ["check_state", "new_position"]
-
 _REMEDY = "restore the topic, or rebuild the state (fraud detector rebuild)"
 
 

@@ -26,8 +26,6 @@ from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.prepare_stage import PrepareStage
 
-__all__ = ["WarmUpPreparation", "WarmUpWatch"]
-
 _log = logging.getLogger(__name__)
 
 _POLL_S = 0.5

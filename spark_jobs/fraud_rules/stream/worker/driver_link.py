@@ -32,8 +32,6 @@ from fraud_rules.stream.channel import (
 )
 from fraud_rules.stream.worker.wire import OutputRow, ReplyPart, TaskRow, in_row, sent
 
-__all__ = ["Exchange", "TaskWork", "pack", "received"]
-
 _QUIET_S: Final = 1.0
 _BEAT_S: Final = 1.0
 _REPORT_TIMEOUT_S: Final = 2.0

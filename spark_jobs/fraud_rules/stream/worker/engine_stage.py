@@ -16,8 +16,6 @@ from fraud_rules.stream.worker.context import WorkerContext, begin_task
 from fraud_rules.stream.worker.driver_link import TaskWork, pack, received
 from fraud_rules.stream.worker.wire import OutputRow
 
-__all__ = ["EngineStage"]
-
 
 @dataclass(frozen=True, slots=True)
 class EngineStage:

@@ -20,8 +20,6 @@ from fraud_rules.stream.worker.fanout_stage import FanOutStage
 from fraud_rules.stream.worker.transactions import raw_transactions_in
 from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow
 
-__all__ = ["EvaluatorTask"]
-
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorTask:

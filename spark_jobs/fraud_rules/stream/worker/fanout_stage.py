@@ -22,8 +22,6 @@ from fraud_rules.stream.worker.wire import SIDE_OUTPUT, OutputRow, SideOutput, T
 if TYPE_CHECKING:
     from fraud_rules.engine.task_rows import RowRange
 
-__all__ = ["FanOutStage"]
-
 MAX_REJECTED_BYTES = 4_194_304
 """The most quarantined bytes in one row. A single larger record gets a row of its own."""
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-__all__ = ["MOST_TEXTS", "nulls_of", "texts_of"]
-
 MOST_TEXTS: Final = 50
 """A field with more different texts, such as an id, is not counted by text."""
 

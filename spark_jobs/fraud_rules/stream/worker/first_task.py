@@ -12,8 +12,6 @@ from typing import Final
 from fraud_rules.errors import DetectorFailed, ReleaseInvalid
 from fraud_rules.stream.worker.context import check_code
 
-__all__ = ["FirstTask", "executor_number"]
-
 _OPTION: Final = b"--executor-id"
 
 

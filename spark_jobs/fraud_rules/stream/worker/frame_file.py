@@ -15,8 +15,6 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["FrameFile"]
-
 _SEAL_BYTES: Final = 8
 _LENGTHS: Final = struct.Struct("<HI")
 _HEADER_BYTES: Final = _LENGTHS.size + _SEAL_BYTES

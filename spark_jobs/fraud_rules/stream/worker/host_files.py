@@ -16,8 +16,6 @@ from fraud_rules.engine.state.arrays import named_full_disk
 from fraud_rules.engine.statelog import StateVersion, is_content_of
 from fraud_rules.stream.worker.frame_file import FrameFile
 
-__all__ = ["OWN_FILE_BYTES", "HostFiles", "head_name"]
-
 OWN_FILE_BYTES: Final = 65_536
 """The size from which a chunk is a file of its own."""
 

@@ -14,8 +14,6 @@ from fraud_rules.model.ruleset import Grouping, GroupingInForce
 from fraud_rules.runtime.compression import compress
 from fraud_rules.stream.worker.context import WorkerContext, begin_task
 
-__all__ = ["PrepareStage", "StateChunks"]
-
 _NICE: Final = 10
 
 

@@ -17,8 +17,6 @@ from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.runtime.compression import compress
 from fraud_rules.stream.worker.host_files import HostFiles, head_name
 
-__all__ = ["RebuildLog"]
-
 
 class RebuildLog:
     """A `StateLog` from the head of the previous segment on. The engine may evaluate several parts with it."""

@@ -26,8 +26,6 @@ from fraud_rules.stream.worker.transactions import raw_transactions_in
 if TYPE_CHECKING:
     from fraud_rules.replay.rebuild import SegmentEvaluation
 
-__all__ = ["HEAD_SCHEMA", "PART_SCHEMA", "SegmentStages", "unpack_outputs"]
-
 PART_SCHEMA: Final = "key_group int, part int, blob binary"
 """Rows between the two stages. `part`: see `replay.segments`."""
 

@@ -17,8 +17,6 @@ from typing import IO, Final, Self
 from fraud_rules.engine.state.arrays import named_full_disk
 from fraud_rules.logs.state_topic import OnBytes, StateRecord, StateTopic
 
-__all__ = ["SharedRead"]
-
 _HEADER: Final = struct.Struct("<qHi")
 """The offset, the length of the name, and the length of the value; -1 for a deletion."""
 

@@ -28,8 +28,6 @@ from fraud_rules.runtime.retry import wait_for
 from fraud_rules.stream.batch_order import TaskState
 from fraud_rules.stream.worker.host_files import HostFiles, head_name
 
-__all__ = ["StateDelta", "TaskStateLog"]
-
 LARGE_BYTES: Final = 65_536
 """The compressed size from which a task writes a chunk itself."""
 

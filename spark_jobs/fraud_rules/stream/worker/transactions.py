@@ -12,8 +12,6 @@ from fraud_rules.logs.transactions import raw_transactions
 from fraud_rules.model.offset_ranges import OffsetRanges
 from fraud_rules.stream.worker.context import WorkerContext
 
-__all__ = ["raw_transactions_in"]
-
 
 def raw_transactions_in(context: WorkerContext, ranges: OffsetRanges) -> Iterator[RawTransactions]:
     """Yield the records of partitions with offsets in [start, end), a bounded number of records and bytes at a time.

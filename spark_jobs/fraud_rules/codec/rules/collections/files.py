@@ -31,15 +31,6 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ValueList
 from fraud_rules.model.value_map import MapKey, entry_text
 
-__all__ = [
-    "RejectedCollection",
-    "SeedCollection",
-    "export_collections",
-    "read_collections",
-    "read_seed_folder",
-    "read_seeds",
-]
-
 _ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """The characters that YAML does not allow, or does not keep, in a quoted text."""
 

@@ -23,11 +23,6 @@ from fraud_rules.model.value_list import CollectionKind, ListType, ListValue, Va
 from fraud_rules.model.value_map import MapKey, MapType, MapValue, MapValueType, entry_text, unscaled_of
 from fraud_rules.runtime.safe_text import quote
 
-__all__ = [
-    "WHOLE_NUMBER", "LinesOfCollection", "as_value", "collections_of_lines", "content_lines", "entry_line", "fields_of",
-    "format_lines", "line_reasons", "read_entry_fields", "shown_entry",
-]  # fmt: skip
-
 WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 _NAME: Final = re.compile(COLLECTION_NAME, re.ASCII)

@@ -26,8 +26,6 @@ from fraud_rules.model.tables.long_table import LOWEST
 from fraud_rules.model.value_list import CollectionKind, ListChange, ListOperation, ListType, ListValue
 from fraud_rules.runtime.safe_text import describe_value, is_unprintable
 
-__all__ = ["HIGHEST", "encode_list_records", "read_list_change", "text_fault", "value_fault"]
-
 HIGHEST: Final = 2**63 - 1
 """The highest possible value. `LOWEST` is the lowest one."""
 

@@ -40,8 +40,6 @@ from fraud_rules.model.value_map import (
 )
 from fraud_rules.runtime.safe_text import describe_value, is_unprintable, quote
 
-__all__ = ["encode_map_records", "key_fault", "map_value_fault", "read_map_change"]
-
 _MEMBERS: Final = ("mapName", "mapOperation", "keyType", "valueType", "entries", "keys", "source")
 _QUOTED_MEMBERS: Final = tuple(f'"{name}"'.encode() for name in _MEMBERS)
 _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)

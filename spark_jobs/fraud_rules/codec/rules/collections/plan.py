@@ -11,8 +11,6 @@ from fraud_rules.model.collection_history import Collection, CollectionChange, C
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import CollectionKind, ListOperation
 
-__all__ = ["Entries", "encode_change", "kind_of", "plan_set", "read_change"]
-
 Entries: TypeAlias = Mapping[Any, Any]
 """The members of a list or map with their values, which are None in a list."""
 

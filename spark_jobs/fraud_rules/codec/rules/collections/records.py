@@ -15,11 +15,6 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import CollectionKind, ListOperation
 from fraud_rules.runtime.safe_text import describe_value, quote
 
-__all__ = [
-    "COLLECTION_NAME", "SOURCE_NAME", "CollectionMembers", "check_length", "collection_key", "content_reasons",
-    "decode_record", "encode_records", "is_collection_record", "kind_of_record",
-]  # fmt: skip
-
 T = TypeVar("T")
 
 COLLECTION_NAME: Final = r"[a-z][a-z0-9_-]{0,62}"

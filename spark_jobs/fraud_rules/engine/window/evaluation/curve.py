@@ -30,8 +30,6 @@ from fraud_rules.model.rule import Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["LimitCurve", "depends_on_alerts"]
-
 Classes = NDArray[np.int8]
 
 _PARTS: Final = {
