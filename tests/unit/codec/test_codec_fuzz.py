@@ -1,4 +1,4 @@
-"""100,000 mutated records: no errors, no lost records, and accepted values equal those of a slow independent reader.
+"""20,000 mutated records: no errors, no lost records, and accepted values equal those of a slow independent reader.
 
 `FUZZ_RECORDS` and `FUZZ_SEED` in the environment make it longer or different.
 """
@@ -18,7 +18,7 @@ from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_M
 from tests.support.records.reference import reference
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
-RECORDS = int(os.environ.get("FUZZ_RECORDS", "100000"))
+RECORDS = int(os.environ.get("FUZZ_RECORDS", "20000"))
 SEED = int(os.environ.get("FUZZ_SEED", "7"))
 BATCH = 2_000
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fraud_rules.codec.rules.codec import read_entry
@@ -77,7 +77,6 @@ OTHERS = st.one_of(
 VALUES = st.lists(st.one_of(RULES, RULES, RULES, OTHERS), max_size=14)
 
 
-@settings(max_examples=300)
 @given(VALUES, st.sampled_from(LIMITS_OF_RELEASES), st.lists(st.integers(0, 14), max_size=3), st.data())
 def test_a_log_has_the_rules_and_reasons_of_its_decoded_records(
     values: list[bytes | None], limits: RuleLimits, cuts: list[int], data: st.DataObject

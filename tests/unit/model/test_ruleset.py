@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fraud_rules.errors import Reason
@@ -352,7 +352,6 @@ def undecoded(entry: LogEntry, rng: random.Random) -> LogEntry:
     return replace(entry, content=content)
 
 
-@settings(max_examples=400)
 @given(st.lists(CHANGES, max_size=25), st.randoms(use_true_random=False), st.integers(0, 25), st.booleans())
 def test_any_prefix_equals_the_naive_fold(
     changes: list[RuleChange | None], rng: random.Random, split: int, lazy: bool
@@ -368,7 +367,6 @@ def test_any_prefix_equals_the_naive_fold(
         assert timeline.rule_set(count) == folded_naively(timeline.entries[:count])
 
 
-@settings(max_examples=100)
 @given(st.lists(CHANGES, max_size=25), st.randoms(use_true_random=False), st.integers(0, 25))
 def test_growing_rules_are_those_of_each_prefix(
     changes: list[RuleChange | None], rng: random.Random, split: int

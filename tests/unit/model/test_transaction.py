@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fraud_rules.codec.scalar import TIMESTAMP_MIN_MS
@@ -151,7 +151,6 @@ def as_json(row: dict[str, object], *, quoted: bool) -> bytes:
 
 
 @pytest.mark.parametrize("schema", [DEFAULT, WIDE], ids=["default", "wide"])
-@settings(max_examples=200)
 @given(data=st.data(), quoted=st.booleans())
 def test_a_row_survives_encoding_and_decoding(schema: TransactionSchema, data: st.DataObject, quoted: bool) -> None:
     batch = data.draw(batches(schema))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fraud_rules.codec.rules.codec import read_entry
@@ -164,7 +164,6 @@ def test_deletions_of_rules_free_their_measures() -> None:
     assert len(cache.plan([timeline.latest.groupings[PAYEE]], SCHEMA, measures).measures.distincts) == 1
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.integers(1, 9), min_size=1, max_size=6).flatmap(
         lambda rules: st.tuples(st.just(rules), st.lists(st.integers(0, len(rules) - 1), min_size=1, max_size=30))
