@@ -67,7 +67,7 @@ def _cut(steps: list[dict[str, Any]], each: int) -> dict[str, Any]:
     return cuts_only(document, list(range(each, payments, each)))
 
 
-@stream_seeds(STREAMS // 2)
+@stream_seeds(STREAMS // 5)
 def test_sums_count_like_their_rows_after_a_restore_before_each_batch(stream_seed: int) -> None:
     streams = with_features(documents(partitions=1, cut=False), Features(resolutions=True))
 
