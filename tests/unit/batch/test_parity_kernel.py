@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
-
-import pytest
 
 from fraud_rules.batch.reevaluation.compare import AlertVerdict, compare
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import replay_recording
-from tests.support.conformance import Case, load_cases, load_schema
+from tests.support.conformance import failing_cases, load_schema
 from tests.support.nightly.corrected import corrected_alerts
 from tests.support.oracle.day import completed, identity
 from tests.support.streams.features import (
@@ -87,21 +86,20 @@ def check(document: dict[str, Any], schema: TransactionSchema = NULLABLE) -> Non
     assert not differences, described(differences, document)
 
 
-@pytest.mark.parametrize("case", load_cases(), ids=str)
-def test_the_corrected_alerts_of_a_conformance_case_are_the_oracles(case: Case) -> None:
-    assert not disagreement(case.document, schema=load_schema(case.schema))
+def test_the_corrected_alerts_of_the_conformance_cases_are_the_oracles() -> None:
+    assert failing_cases(lambda case: disagreement(case.document, schema=load_schema(case.schema))) == {}
 
 
 FAMILIES = {
     "plain": Family(documents(), STREAMS, NULLABLE),
-    "calendars turn": Family(calendar_documents(), STREAMS // 4, NULLABLE),
-    "rules and lists change": Family(changing_documents(), STREAMS // 4, NULLABLE),
-    "maps": Family(with_features(documents(), Features(maps=True)), STREAMS // 4, NULLABLE),
-    "previous payments": Family(previous_documents(), STREAMS // 4, NULLABLE),
-    "long windows": Family(with_features(documents(), Features(resolutions=True)), STREAMS // 4, NULLABLE),
+    "calendars turn": Family(calendar_documents(), STREAMS // 20, NULLABLE),
+    "rules and lists change": Family(changing_documents(), STREAMS // 20, NULLABLE),
+    "maps": Family(with_features(documents(), Features(maps=True)), STREAMS // 20, NULLABLE),
+    "previous payments": Family(previous_documents(), STREAMS // 20, NULLABLE),
+    "long windows": Family(with_features(documents(), Features(resolutions=True)), STREAMS // 20, NULLABLE),
     "entities": Family(
         with_features(documents(), Features(entities=True, own=True, conditions=True)),
-        STREAMS // 4,
+        STREAMS // 20,
         ACCOUNTS,
     ),
     "all members together": Family(with_any_features(documents()), STREAMS, ACCOUNTS),
@@ -113,17 +111,17 @@ def test_live_alerts_corrected_are_the_oracles(stream_seed: int, family: Family)
     check_stream(stream_seed, family.streams, lambda document: check(document, family.schema))
 
 
-def test_a_night_reads_changes_of_a_rule_and_its_list_in_every_order() -> None:
-    for document in documents_of_every_order():
+def test_a_night_reads_changes_of_a_rule_and_its_list_in_many_orders() -> None:
+    for document in islice(documents_of_every_order(), 0, None, 5):
         check(document)
 
 
-@stream_seeds(STREAMS // 10)
+@stream_seeds(STREAMS // 20)
 def test_live_alerts_corrected_are_the_oracles_for_long(stream_seed: int) -> None:
     check_long(long_document(stream_seed, transactions=100 + 100 * (stream_seed % 4)), check)
 
 
-@stream_seeds(STREAMS // 2)
+@stream_seeds(STREAMS // 10)
 def test_a_day_in_order_needs_no_correction(stream_seed: int) -> None:
     def check_in_order(drawn: dict[str, Any]) -> None:
         document = in_order(drawn)

@@ -169,10 +169,11 @@ def test_transactions_take_large_records_and_the_brokers_time(topics: OwnTopics)
     assert kinds == {2}  # log append time
 
 
-def test_a_query_for_a_topic_does_not_create_it(topics: OwnTopics) -> None:
+def test_a_query_for_a_topic_does_not_create_it(topics: OwnTopics, monkeypatch: pytest.MonkeyPatch) -> None:
     absent = f"{topics.prefix}absent"
     assert has_topic(topics.kafka, topics.names.latency)
     assert [has_topic(topics.kafka, absent) for _ in range(2)] == [False, False]
+    monkeypatch.setattr("fraud_rules.kafka.reader._TIMEOUT_S", 0.5)
     with pytest.raises(BrokerUnavailable):
         has_topic(KafkaConnection(f"127.0.0.1:{free_ports(1)[0]}"), absent)
 

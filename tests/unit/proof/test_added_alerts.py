@@ -31,17 +31,17 @@ def check_drawn(stream_seed: int, strategy: SearchStrategy[Any], schema: Transac
     check_document(drawn(stream_seed, strategy), schema)
 
 
-@stream_seeds(STREAMS // 5)
+@stream_seeds(STREAMS // 10)
 def test_alerts_of_re_evaluations_are_proved(stream_seed: int) -> None:
     check_drawn(stream_seed, documents(), NULLABLE)
 
 
-@stream_seeds(STREAMS // 10)
+@stream_seeds(STREAMS // 20)
 def test_alerts_under_changing_rules_are_proved(stream_seed: int) -> None:
     check_drawn(stream_seed, changing_documents(), NULLABLE)
 
 
-@stream_seeds(STREAMS // 5)
+@stream_seeds(STREAMS // 10)
 def test_alerts_of_re_evaluations_of_the_third_edition_are_proved(stream_seed: int) -> None:
     check_drawn(stream_seed, with_features(documents(), THIRD_EDITION), replace(NULLABLE, entities=ENTITIES))
 

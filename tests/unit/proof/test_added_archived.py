@@ -42,7 +42,7 @@ def archived_proofs(site: Site) -> Iterator[Proof]:
         yield build_proof(alert, log, MADE_AT_MS, earlier_alerts=alerts, missing=part.missing, order="event")
 
 
-@stream_seeds(STREAMS // 10)
+@stream_seeds(STREAMS // 20)
 def test_alerts_of_re_evaluations_are_proved_from_the_archive(
     stream_seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -48,7 +48,7 @@ def proofs_of(site: Site, kept: int) -> Iterator[Proof]:
         yield build_proof(alert, log, MADE_AT_MS, earlier_alerts=alerts[:position], missing=part.missing, from_ms=0)
 
 
-@stream_seeds(STREAMS // 10)
+@stream_seeds(STREAMS // 20)
 def test_alerts_are_proved_from_the_archive(stream_seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     document = drawn(stream_seed, documents())
     if any("warmUps" in batch for batch in document.get("batches", [])):

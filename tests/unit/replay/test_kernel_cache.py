@@ -78,9 +78,9 @@ def misses(path: str, *arguments: str, **environment: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def filled() -> None:
-    """Compile the kernel as bin/bootstrap does."""
-    subprocess.run([sys.executable, "-m", "fraud_rules.replay.kernel_cache"], check=True, capture_output=True)
+def filled() -> set[str]:
+    """The window functions after a compilation as by bin/bootstrap."""
+    return compiled("compile_kernel")
 
 
 @pytest.mark.usefixtures("filled")
@@ -88,9 +88,8 @@ def test_all_that_the_cases_use_is_compiled(project: Project) -> None:
     assert misses(f"{project.root / 'spark_jobs'}:{project.root}", "cases") == []
 
 
-@pytest.mark.usefixtures("filled")
-def test_no_batch_compiles_a_function_of_the_state(project: Project) -> None:
-    assert called_by_the_state(project) - compiled("compile_kernel") == set()
+def test_no_batch_compiles_a_function_of_the_state(project: Project, filled: set[str]) -> None:
+    assert called_by_the_state(project) - filled == set()
 
 
 @pytest.mark.usefixtures("filled")

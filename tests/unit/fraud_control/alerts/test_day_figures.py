@@ -83,11 +83,11 @@ def test_a_repeated_alert_counts_once() -> None:
     assert dict(memory.day.summary(NOW).hours[-1].live) == {"high": 1}
 
 
-def test_the_summary_lists_the_most_frequent_of_a_hundred_thousand_alerts() -> None:
+def test_the_summary_lists_the_most_frequent_of_very_many_alerts() -> None:
     figures = DayFigures()
-    for number in range(100_000):
+    for number in range(20_000):
         hours_ago = number % 24
-        figures.add_alert(alert(number, NOW - hours_ago * HOUR_MS, number % 1_000, payer=number % 50_000))
+        figures.add_alert(alert(number, NOW - hours_ago * HOUR_MS, number % 200, payer=number % 10_000))
     summary = figures.summary(NOW)
     assert len(summary.rules) == len(summary.keys[0].values) == 10
-    assert sum(sum(hour.live.values()) for hour in summary.hours) == 100_000
+    assert sum(sum(hour.live.values()) for hour in summary.hours) == 20_000
