@@ -13,7 +13,7 @@ from fraud_control.web.problems import reasons_shown
 from fraud_control.web.schemas import rules
 from fraud_control.web.schemas.detector import ProgressPoint
 from fraud_ops.paths import report_path
-from fraud_rules.logs.rule_status import RuleOperation, WarmUpReport
+from fraud_rules.logs.rule_status import RuleOperation
 
 
 def activation_of(operation: RuleOperation) -> rules.Activation:
@@ -27,19 +27,7 @@ def activation_of(operation: RuleOperation) -> rules.Activation:
         reasons=reasons_shown(operation.reasons),
         batch_id=operation.batch_id,
         time=operation.time,
-        warm_up=None if operation.warm_up is None else _warm_up(operation.warm_up),
-    )
-
-
-def _warm_up(report: WarmUpReport) -> rules.WarmUp:
-    return rules.WarmUp(
-        state=report.state.value,
-        progress=report.progress,
-        time=report.time,
-        batch_id=report.batch_id,
-        rows=report.rows,
-        since=report.since,
-        reason=report.reason,
+        warm_up=None if operation.warm_up is None else rules.WarmUp.model_validate(operation.warm_up),
     )
 
 

@@ -76,12 +76,5 @@ def _row(
         activation=activation(plane, row.log_version, ItemName.of_rule(row.rule_id)),
         pending_approval=row.pending,
         alerts_last_hour=hour,
-        quality=schemas.Quality(
-            payments=noisy.payments,
-            fraud=noisy.fraud,
-            not_fraud=noisy.not_fraud,
-            precision=noisy.precision,
-            alerts_per_day=noisy.alerts_per_day,
-            false_alerts_per_day=noisy.false_alerts_per_day,
-        ),
+        quality=schemas.Quality.model_validate(noisy),
     )

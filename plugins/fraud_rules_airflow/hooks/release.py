@@ -18,9 +18,6 @@ _OPTIONS = frozenset(Release.__struct_fields__) - {
 }  # fmt: skip
 """The options that the extra of the Spark connection may have. Files and the Kafka connection supply the rest."""
 
-_FORMER_TASKS = "shuffle_partitions"
-"""The former name of the option `tasks`, which existing connections may have."""
-
 _SPARK_SETTINGS: Final = MappingProxyType({"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"})
 """Extras of SparkSubmitHook that are settings of Spark."""
 
@@ -56,8 +53,6 @@ def _options(spark: Connection) -> dict[str, Any]:
     Raises ConfigError for an extra of SparkSubmitHook that the detector cannot follow.
     """
     extras = dict(spark.extra_dejson)
-    if _FORMER_TASKS in extras:
-        extras.setdefault("tasks", extras.pop(_FORMER_TASKS))
     submit = {
         name: value
         for name in (*_SPARK_SETTINGS, *_OF_SPARK_SUBMIT, *_REFUSED)

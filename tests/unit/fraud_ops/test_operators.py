@@ -177,9 +177,8 @@ def test_a_change_is_deployed_and_a_refused_one_is_not_deployed_again(home: Path
     assert newest().epoch > second.epoch
 
 
-@pytest.mark.parametrize("option", ["tasks", "shuffle_partitions"])
-def test_the_connection_sets_the_number_of_tasks(home: Path, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
-    spark = {"conn_type": "spark", "host": "local[2,4]", "extra": {option: 5}}
+def test_the_connection_sets_the_number_of_tasks(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = {"conn_type": "spark", "host": "local[2,4]", "extra": {"tasks": 5}}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
     assert FraudDetectorHook().declared_release().tasks == 5
 

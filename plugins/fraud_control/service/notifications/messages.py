@@ -109,7 +109,7 @@ def summary_content(data: Mapping[str, Any]) -> Content:
 
 def approval_content(data: Mapping[str, Any]) -> Content:
     """The notification about a request for approval. `data` has the members of the request."""
-    names = {kind: data.get(f"{kind}Name") for kind in (LIST, MAP)}  # a delivery of an earlier release has no mapName
+    names = {kind: data[f"{kind}Name"] for kind in (LIST, MAP)}
     subject = next((f"{kind} {name}" for kind, name in names.items() if name), "")
     subject = subject or _named(data["ruleId"], data["ruleName"])
     change = data["action"] if data["target"] is None else f"{data['action']} to {data['target']}"

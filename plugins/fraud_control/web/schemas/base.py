@@ -23,9 +23,9 @@ RuleText: TypeAlias = Annotated[str, Field(max_length=32_768)]
 
 
 class ResponseModel(BaseModel):
-    """The base of response bodies."""
+    """The base of response bodies. `model_validate` also reads the attributes of another object."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, from_attributes=True)
 
 
 class Items(ResponseModel, Generic[T]):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from types import MappingProxyType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 from pydantic import GetCoreSchemaHandler, create_model
@@ -45,7 +47,7 @@ def _converted(found: Any) -> Any:
     if isinstance(found, type) and issubclass(found, msgspec.Struct):
         return model_of(found)
     if isinstance(found, UnionType):
-        return Union[tuple(map(_converted, get_args(found)))]  # noqa: UP007 -- its members are known at run time only
+        return reduce(or_, map(_converted, get_args(found)))
     if get_origin(found) is Sequence or get_origin(found) is list:
         return list_of(_converted(get_args(found)[0]))
     return found
