@@ -17,8 +17,9 @@ from fraud_rules.runtime import clock
 from tests.support.formats.schema_registry import schema_registry
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
+from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.fraud_command import fraud
-from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.processes.running_detector import Installation
 from tests.support.records.foreign_shapes import PAYMENTS, SHAPES, Payment, is_payment, payments, record
 from tests.support.records.formatted_shapes import AVRO, SOURCE, avro, protobuf
 from tests.support.rules import count_rule
@@ -31,6 +32,7 @@ def produce_shape(topics: OwnTopics, shape: str, rows: Sequence[Payment]) -> Non
 
 
 def first_alerts(
+    detectors: DetectorsInTurn,
     project: Project,
     topics: OwnTopics,
     home: Path,
@@ -53,38 +55,43 @@ def first_alerts(
     rule = count_rule(groupingKeyNames=texts[:1], aggregateFieldName=amount, limit=1, windowMinutes=60)
     produce(topics.bootstrap, topics.names.rules, [json.dumps(rule).encode()])
     produce(topics.bootstrap, transactions, list(map(encode, made[PAYMENTS // 2 :])))
-    detector = RunningDetector(Installation.make(home, project, topics, written))
-    try:
-        rows = [each for each in made[PAYMENTS // 2 :] if describes(each)]
-        until(lambda: len(read_all(topics.bootstrap, topics.names.alerts)) == len(rows), "each payment has its alert")
-        alerts = read_all(topics.bootstrap, topics.names.alerts)
-        found = [json.loads(each.value() or b"")["triggeringEvent"] for each in alerts]
-        assert sorted(round(float(event[amount]) * 100) for event in found) == sorted(each.cents for each in rows)
-        assert sorted(event["eventTime"] // 1_000 for event in found) == sorted(each.at_ms // 1_000 for each in rows)
-    finally:
-        detector.kill()
+    detectors.begin(Installation.make(home, project, topics, written))
+    detectors.wait_ready()
+    rows = [each for each in made[PAYMENTS // 2 :] if describes(each)]
+    until(lambda: len(read_all(topics.bootstrap, topics.names.alerts)) == len(rows), "each payment has its alert")
+    assert detectors.stop() == 0
+    alerts = read_all(topics.bootstrap, topics.names.alerts)
+    found = [json.loads(each.value() or b"")["triggeringEvent"] for each in alerts]
+    assert sorted(round(float(event[amount]) * 100) for event in found) == sorted(each.cents for each in rows)
+    assert sorted(event["eventTime"] // 1_000 for event in found) == sorted(each.at_ms // 1_000 for each in rows)
 
 
-def first_alerts_of(project: Project, topics: OwnTopics, home: Path, shape: str) -> None:
-    first_alerts(project, topics, home, partial(record, shape), describes=partial(is_payment, shape))
+def first_alerts_of(detectors: DetectorsInTurn, project: Project, topics: OwnTopics, home: Path, shape: str) -> None:
+    first_alerts(detectors, project, topics, home, partial(record, shape), describes=partial(is_payment, shape))
 
 
-def test_the_first_alert_of_a_nested_topic(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
-    first_alerts_of(project, topics, tmp_path, "nested, microseconds")
+def test_the_first_alert_of_a_nested_topic(
+    detectors: DetectorsInTurn, project: Project, topics: OwnTopics, tmp_path: Path
+) -> None:
+    first_alerts_of(detectors, project, topics, tmp_path, "nested, microseconds")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_first_alert(project: Project, topics: OwnTopics, tmp_path: Path, shape: str) -> None:
-    first_alerts_of(project, topics, tmp_path, shape)
+def test_the_first_alert(
+    detectors: DetectorsInTurn, project: Project, topics: OwnTopics, tmp_path: Path, shape: str
+) -> None:
+    first_alerts_of(detectors, project, topics, tmp_path, shape)
 
 
 @pytest.mark.long
-def test_the_first_alert_of_avro_with_a_registry(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+def test_the_first_alert_of_avro_with_a_registry(
+    detectors: DetectorsInTurn, project: Project, topics: OwnTopics, tmp_path: Path
+) -> None:
     with schema_registry(tmp_path) as registry:
         key = SchemaRegistryClient({"url": registry.url}).register_schema("x", Schema(json.dumps(AVRO), "AVRO"))
         head = b"\0" + key.to_bytes(4, "big")
-        first_alerts(project, topics, tmp_path, lambda each: head + avro(each), "--registry", registry.url)
+        first_alerts(detectors, project, topics, tmp_path, lambda each: head + avro(each), "--registry", registry.url)
 
 
 @pytest.mark.long
@@ -96,6 +103,7 @@ def test_the_first_alert_of_avro_with_a_registry(project: Project, topics: OwnTo
     ],
 )
 def test_the_first_alert_of_a_format_with_a_schema_file(
+    detectors: DetectorsInTurn,
     project: Project,
     topics: OwnTopics,
     tmp_path: Path,
@@ -106,7 +114,7 @@ def test_the_first_alert_of_a_format_with_a_schema_file(
 ) -> None:
     file = tmp_path / name
     file.write_bytes(content)
-    first_alerts(project, topics, tmp_path, encode, "--schema-file", str(file), *options)
+    first_alerts(detectors, project, topics, tmp_path, encode, "--schema-file", str(file), *options)
 
 
 def test_the_topic_is_checked_with_the_present_schema(topics: OwnTopics) -> None:

@@ -22,12 +22,12 @@ from tests.support.kafka.own_topics import create_topics
 @pytest.mark.recovery
 @pytest.mark.timeout(900)
 def test_a_few_kills(scene: Scene, own_broker: Broker, project: Project, tmp_path: Path) -> None:
-    topics, revisions = create_topics(own_broker, project, prefix=""), 45
+    topics, revisions = create_topics(own_broker, project, prefix=""), 30
     total = (WRITERS + 1) * revisions
     server = ServerProcess(project, topics, scene.settings.database, tmp_path / "server.log", (1, revisions))
     server.start()
     try:
-        survive(scene, own_broker, server, total, 3, random.randrange(1_000_000))
+        survive(scene, own_broker, server, total, 2, random.randrange(1_000_000))
     finally:
         server.kill()
     check_final_state(scene, topics, total)
