@@ -25,8 +25,10 @@ settings.load_profile("untimed")
 _SHARED = frozenset({"broker", "topics", "spark"})
 _SERVERS = frozenset({"integration", "recovery"})
 _WITH_AIRFLOW = ("tests/installation/", "tests/e2e/")
-_WITH_API_SERVER = "tests/integration/control_plane/airflow/"
+_SHARING = {"tests/integration/control_plane/airflow/": "API server", "tests/integration/starts/": "Spark session"}
 _FIRST = ("airflow", "detectors", "jobs")
+_LONG = ("tests/unit/engine/test_kernel_against_oracle.py", "tests/unit/batch/test_parity_kernel.py")
+"""Files of minutes without a server."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -51,12 +53,12 @@ def _group_of(nodeid: str) -> str:
         return "detectors"
     if path in _files_with(JobsInTurn.__name__):
         return "jobs"
-    return "API server" if path.startswith(_WITH_API_SERVER) else path
+    return next((group for folder, group in _SHARING.items() if path.startswith(folder)), path)
 
 
 class _Groups(LoadScopeScheduling):
     """Runs all tests that start a whole Airflow on one worker, because two starve each other. The tests that share an
-    API server of Airflow's are on one worker too, and so are those that share a process with a warm JVM.
+    API server of Airflow's, a Spark session or a process with a warm JVM are on one worker too.
 
     Marks and `--dist loadgroup` would do the same, but pytest-xdist 3.8 writes the group into an attribute of an item
     that pytest 9 ignores.
@@ -72,13 +74,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the groups that take longest, then the files that wait for servers. The rest are short files, so that
-    the workers end together."""
+    """Start with the groups that take longest, then the files that wait for servers, then long files. The rest are
+    short files, so that the workers end together."""
     waiting = {item.path for item in items if _SERVERS.intersection(mark.name for mark in item.iter_markers())}
 
-    def turn(item: pytest.Item) -> tuple[int, bool]:
+    def turn(item: pytest.Item) -> tuple[int, bool, bool]:
         group = _group_of(item.nodeid)
-        return _FIRST.index(group) if group in _FIRST else len(_FIRST), item.path not in waiting
+        first = _FIRST.index(group) if group in _FIRST else len(_FIRST)
+        return first, item.path not in waiting, group not in _LONG
 
     items.sort(key=turn)
 

@@ -130,9 +130,9 @@ def later(marker: Marker, starts: int = 1) -> Marker:
     return msgspec.structs.replace(marker, starts=marker.starts + starts)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def session() -> Iterator[Callable[[], SparkSession]]:
-    """A session for all rebuilds of a module, which the first one builds."""
+    """A session for all rebuilds of a folder, which the first one builds."""
     built: list[SparkSession] = []
 
     def spark() -> SparkSession:

@@ -25,9 +25,7 @@ from fraud_rules.stream.checkpoint.marker import marker_record, read_marker
 from fraud_rules.stream.driver.admission import check
 from fraud_rules.stream.driver.job import RebuildOrder
 from tests.support.kafka.open_transaction import open_transaction
-from tests.support.recovery.handmade import READ, HandmadeSite, handmade_site, session
-
-__all__ = ["session"]
+from tests.support.recovery.handmade import READ, HandmadeSite, handmade_site
 
 
 class Killed(BaseException):

@@ -32,9 +32,7 @@ from fraud_rules.stream.driver.job import RebuildOrder
 from fraud_rules.stream.pins import NO_PIN, Pin
 from tests.support.kafka.open_transaction import open_transaction
 from tests.support.kafka.records import produce
-from tests.support.recovery.handmade import READ, THERE, HandmadeSite, handmade_site, later, session
-
-__all__ = ["session"]
+from tests.support.recovery.handmade import READ, THERE, HandmadeSite, handmade_site, later
 
 MARKS = [MarkUpdate(number, ("payeeId",), 0, 1, (number,), 1_700_000_000_000, 2) for number in range(3)]
 
