@@ -154,9 +154,10 @@ release-files: wheel sbom ## the quick part of a release: wheels, bills of mater
 	cd dist && sha256sum fraud_rules*-$(VERSION)-*.whl fraud-rules*-$(VERSION).cdx.json >SHA256SUMS
 
 .PHONY: release
-release: changelog-check ## all tests, short and long (hours), then the files of the release
+release: changelog-check ## all tests, short and long (hours), the site, then the files of the release
 	$(MAKE) --no-print-directory test
 	$(MAKE) --no-print-directory test-long
+	$(MAKE) --no-print-directory site
 	$(MAKE) --no-print-directory release-files
 
 .PHONY: clean
