@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle, product
 from pathlib import Path
 
 from fraud_control.settings import ControlPlaneSettings
@@ -26,13 +27,22 @@ def test_each_server_answers_about_a_what_if_of_the_other_and_the_limits_count_b
         Server.running(login, topics, project, settings, tmp_path) as first,
         Server.running(login, topics, project, settings, tmp_path) as second,
     ):
-        asked = {"document": {**RULE, "ruleId": 1}}
-        answers = [each.ask("POST", "/whatif", "analyst", json=asked) for each in (first, second, first)]
-        assert [answer.status_code for answer in answers] == [202, 202, 429]
-        for answer in answers[:2]:
-            for server in (first, second):
-                address = f"/whatif/{answer.json()['id']}"
-                assert server.ask("GET", address, "analyst").json()["status"] in ("WAITING", "RUNNING")
-        address = f"/whatif/{answers[0].json()['id']}"
-        until(lambda: second.ask("GET", address, "analyst").json()["status"] == "DONE", "the what-if has ended")
-        assert first.ask("GET", address, "analyst").json()["result"]["rule"]["ruleId"] == 1
+        asked, turns, accepted = {"document": {**RULE, "ruleId": 1}}, cycle((first, second)), list[str]()
+
+        def status(server: Server, id_: str) -> str:
+            return str(server.ask("GET", f"/whatif/{id_}", "analyst").json()["status"])
+
+        def is_refused() -> bool:
+            answer = next(turns).ask("POST", "/whatif", "analyst", json=asked)
+            if answer.status_code == 202:
+                accepted.append(answer.json()["id"])
+                unfinished = [id_ for id_ in accepted if status(first, id_) != "DONE"]
+                assert len(unfinished) <= 2, "the limit counts the what-ifs of both servers"
+            return answer.status_code == 429
+
+        until(is_refused, "a what-if is refused while two others run")
+        for id_, server in product(accepted[:2], (first, second)):
+            assert status(server, id_) in ("WAITING", "RUNNING", "DONE")
+        until(lambda: status(second, accepted[0]) == "DONE", "the what-if has ended")
+        result = first.ask("GET", f"/whatif/{accepted[0]}", "analyst").json()["result"]
+        assert result["rule"]["ruleId"] == 1
