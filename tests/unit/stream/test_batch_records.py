@@ -317,7 +317,7 @@ def test_duplicates_and_null_keys_count_each_transaction_once_per_batch_and_sinc
     assert progress.since_start == TrafficCounts(0, 18, 0, 0, duplicates=4, conflicting_duplicates=2, null_keys=6)
     counted = [
         metrics.registry.get_sample_value(f"fraud_detector_{name}_total", {"detector": "detector"})
-        for name in ("duplicates", "conflicting_duplicates", "null_keys")
+        for name in ("duplicate_transactions", "conflicting_transactions", "null_key_transactions")
     ]
     assert counted == [4, 2, 6]
 
