@@ -152,4 +152,5 @@ def _agent(running: World) -> Callable[[], None]:
 def _keep(page: Page, name: str) -> None:
     folder = Path(FOLDER or "")
     folder.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=folder / f"control-plane-{name}.png")
+    expect(page.locator("[data-loading]")).to_have_count(0)
+    page.screenshot(path=folder / f"control-plane-{name}.png", animations="disabled")
