@@ -324,6 +324,28 @@ def test_ten_thousand_changes_of_a_list_at_once_are_live_or_rejected(site: Site)
     assert alerts == {identities[at]: {"mules": versions[-1]} for at in (0, 2, 3)}
 
 
+def test_ten_thousand_changes_of_a_map_at_once_are_live_or_rejected(site: Site) -> None:
+    """Each tenth record has a key of another type. The last one changes 100 entries."""
+    site.now_ms += 1
+    changed = {"mapName": "limits", "mapOperation": "ADD", "keyType": "long", "valueType": "decimal"}
+    site.rule({**changed, "mapOperation": "SET", "entries": {"5": "7.5"}})
+    site.rule({**RULE, "ruleId": 41, "when": "map('limits', beneficiaryId) = 7.5"})
+    versions = [site.rule({**changed, "entries": {"x" if n % 10 == 9 else str(n): "7.5"}}) for n in range(10, 10_009)]
+    versions.append(site.rule({**changed, "entries": {str(n): "7.5" for n in range(50_000, 50_100)}}))
+    site.await_evaluated()
+    identities = [site.transaction(beneficiaryId=each) for each in (5, 1_009, 1_010, 50_099, 50_100)]
+    site.await_evaluated()
+
+    statuses = {each["ruleVersion"]: each["status"] for each in site.documents("rule_operations")}
+    assert [n for n, version in enumerate(versions) if statuses[version] == "REJECTED"] == list(range(9, 9_999, 10))
+    alerts = {
+        alert["triggeringEvent"]["transactionId"]: alert["maps"]
+        for alert in site.documents("alerts")
+        if alert["ruleId"] == 41
+    }
+    assert alerts == {identities[at]: {"limits": versions[-1]} for at in (0, 2, 3)}
+
+
 def test_the_average_latency_is_written_as_plain_text(site: Site) -> None:
     message = until(lambda: site.messages("latency"), "ten seconds are averaged")[0]
     assert float(message.value()) > 0
