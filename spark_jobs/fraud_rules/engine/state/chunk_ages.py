@@ -42,7 +42,6 @@ from fraud_rules.model.transaction import Column, TransactionBatch
 
 MERGE_WIDTH = 16
 """The number of chunks of one level that become one chunk of the next level."""
-_MOST_STALE: Final = 2  # a batch adds one chunk, so the chunks that wait during a merge do not become more and more
 
 _NO_POLICIES: Final[Mapping[int, SumPolicy]] = {}
 
@@ -122,6 +121,7 @@ def age_chunks(
     bounds_ms = {state_id: horizon.bound_ms for state_id, horizon in horizons.items()}
     kept: list[ChunkInfo] = []
     stale: list[ChunkInfo] = []
+    added = _added(chunks)
     for info in chunks:
         if _has_live_rows(info, bounds_ms):
             kept.append(info)
@@ -131,9 +131,15 @@ def age_chunks(
             log.delete_chunk(info.name)
             continue
         kept.append(info)
-        if len(stale) < _MOST_STALE and info.newest_ms and (not counts or _may_fold(info, policies)):
+        if len(stale) <= added and info.newest_ms and (not counts or _may_fold(info, policies)):
             stale.append(info)
-    return _merge_aged(log, kept, stale, _Keeping(horizons, rules, policies), key_group)
+    return _merge_aged(log, kept, stale, _Keeping(horizons, rules, policies), key_group, added)
+
+
+def _added(chunks: Sequence[ChunkInfo]) -> int:
+    """The number of chunks that the last batch added. A batch adds several if its rows need more than one. As many are
+    merged, and one more loses its expired rows, so that the chunks that wait do not become more and more."""
+    return sum(info.number == chunks[-1].number for info in chunks) if chunks else 0
 
 
 def _counts_in_sums(info: ChunkInfo, policies: Mapping[int, SumPolicy]) -> bool:
@@ -159,20 +165,26 @@ def _merge_aged(
     stale: Sequence[ChunkInfo],
     keeping: _Keeping,
     key_group: int,
+    most_merges: int,
 ) -> list[ChunkInfo]:
-    """Merge the oldest chunks of the lowest level that has twice MERGE_WIDTH chunks. Returns the new list of chunks.
+    """Remove the rows of the chunks `stale`: all of them have expired, but their marks or sums of their rows are still
+    needed. Then merge the oldest chunks of the lowest level that has twice MERGE_WIDTH chunks. Returns the new list of
+    chunks.
 
-    A call merges on one level only, so that the merges of several levels do not fall on the same batch. Without such a
-    level, it removes the rows of the chunks `stale`: all of them have expired, but their marks or sums of their rows
-    are still needed.
+    A call merges on one level only, so that the merges of several levels do not fall on the same batch. A large chunk
+    changes its level without a merge, on any level.
     """
-    counts = Counter([info.level for info in chunks])
-    for level in sorted(counts):
-        if counts[level] >= _merged_from(level, key_group):
-            run = [info for info in chunks if info.level == level]
-            return _promote(log, chunks, _mergeable(run), keeping)
     for info in stale:
         chunks = _replace(log, chunks, [info], info.level, keeping)
+    merges, level = 0, 0
+    while not merges and level <= max([info.level for info in chunks], default=0):
+        while len(of_level := [info for info in chunks if info.level == level]) >= _merged_from(level, key_group):
+            run = _mergeable(of_level)
+            merges += len(run) > 1
+            if merges > most_merges:
+                return chunks
+            chunks = _promote(log, chunks, run, keeping)
+        level += 1
     return chunks
 
 

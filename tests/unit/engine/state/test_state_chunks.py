@@ -133,6 +133,18 @@ def test_merges_stop_at_the_limit_and_levels_stay_ordered() -> None:
 
 
 @pytest.mark.usefixtures("small_chunks")
+def test_the_rows_of_batches_with_several_chunks_become_sums() -> None:
+    rules, rows, batches = long_rules(resolutionSeconds=3_600), 1_000, 60
+    detector = Detector(rules)
+    for batch in range(batches):
+        detector.evaluate(rows_of(rules, batch * rows, START_MS + batch * 10_800_000 + np.arange(rows)))
+        if batch == 0:
+            assert len(detector.chunks) > 2
+    stored = [detector.stored_rows(info.name) for info in detector.chunks]
+    assert sum(stored) == 9 * rows, "those of the last day are not settled"
+
+
+@pytest.mark.usefixtures("small_chunks")
 def test_small_chunks_change_no_answer() -> None:
     packed = blobs(batches=60, rows=40)
     small = run(packed, MemoryStateLog(), [HeapViews(), HeapViews()])
