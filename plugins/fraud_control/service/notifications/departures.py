@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from fraud_control.domain.notification_models import SubscribedEvent
 from fraud_control.service.notifications.messages import departure_content
-from fraud_control.service.notifications.outbox import add_delivery
+from fraud_control.service.notifications.outbox import deliver
 from fraud_control.service.notifications.terms import subscribers
 from fraud_control.service.rules.outcomes import PredictedRule
 from fraud_control.store.models import PositionRow
@@ -28,12 +28,10 @@ def notify_departures(session: Session, departures: Sequence[PredictedRule], now
     """Add the deliveries of the departures of the last whole day: each to the subscriptions that its author or its
     approver owns."""
     for to in subscribers(session, SubscribedEvent.PREDICTION):
-        due_ms = to.terms.quiet_until_ms(now_ms) or now_ms
         for each in departures:
             is_own = to.row.author in (each.author, each.approver)
             if is_own and to.terms.selects(SubscribedEvent.PREDICTION, each.rule_id, each.severity, each.owner):
-                content = departure_content(_data(each), str(each))
-                add_delivery(session, to.row.id, to.terms.receiver, content, now_ms, due_ms)
+                deliver(session, to, departure_content(_data(each), str(each)), now_ms)
     session.merge(PositionRow(name=_DEPARTURES, offset=Day.of(now_ms).number, topic_id=None))
 
 

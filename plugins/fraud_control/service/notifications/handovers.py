@@ -8,7 +8,7 @@ from fraud_control.domain.case_models import URGENCIES
 from fraud_control.domain.masking import Mask
 from fraud_control.domain.notification_models import SubscribedEvent
 from fraud_control.service.notifications.messages import handover_content
-from fraud_control.service.notifications.outbox import add_delivery
+from fraud_control.service.notifications.outbox import deliver
 from fraud_control.service.notifications.terms import subscribers
 from fraud_control.store.case_models import CaseRow
 
@@ -29,5 +29,4 @@ def notify_handover(session: Session, case: CaseRow, comment: str, mask: Mask, n
     for to in subscribers(session, SubscribedEvent.HANDOVER):
         is_own = to.row.author == case.assignee
         if is_own and to.terms.selects(SubscribedEvent.HANDOVER, None, data["severity"], ""):
-            due_ms = to.terms.quiet_until_ms(now_ms) or now_ms
-            add_delivery(session, to.row.id, to.terms.receiver, handover_content(data), now_ms, due_ms)
+            deliver(session, to, handover_content(data), now_ms)

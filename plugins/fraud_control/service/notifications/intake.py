@@ -27,7 +27,7 @@ from fraud_control.service.notifications.messages import (
     approval_content,
     summary_content,
 )
-from fraud_control.service.notifications.outbox import add_delivery, waiting_count
+from fraud_control.service.notifications.outbox import add_delivery, deliver, waiting_count
 from fraud_control.service.notifications.terms import Subscriber, subscribers
 from fraud_control.store.models import ApprovalRow, PositionRow
 from fraud_control.store.notification_models import DeliveryRow
@@ -104,14 +104,13 @@ def notify_approvals(session: Session, now_ms: int) -> None:
     if not requests:
         return
     for subscriber in subscribers(session, SubscribedEvent.APPROVAL):
-        due_ms = subscriber.terms.quiet_until_ms(now_ms) or now_ms
         for request in requests:
             if request.decision is None and request.requested_at_ms >= subscriber.row.created_ms:
-                _add_approval(session, subscriber, request, now_ms, due_ms)
+                _add_approval(session, subscriber, request, now_ms)
     session.merge(PositionRow(name=_APPROVALS, offset=requests[-1].id, topic_id=None))
 
 
-def _add_approval(session: Session, to: Subscriber, request: ApprovalRow, now_ms: int, due_ms: int) -> None:
+def _add_approval(session: Session, to: Subscriber, request: ApprovalRow, now_ms: int) -> None:
     rule = document_of(request.document) if request.kind == RULE else {}
     texts = {name: str(rule.get(name) or "") for name in ("name", "severity", "owner")}
     if not to.terms.selects(SubscribedEvent.APPROVAL, request.rule_id, texts["severity"], texts["owner"]):
@@ -128,7 +127,7 @@ def _add_approval(session: Session, to: Subscriber, request: ApprovalRow, now_ms
         "requestedAt": request.requested_at_ms,
         "comment": request.comment,
     }
-    add_delivery(session, to.row.id, to.terms.receiver, approval_content(data), now_ms, due_ms)
+    deliver(session, to, approval_content(data), now_ms)
 
 
 def _selects(to: Subscriber, alert: FeedAlert, rule: AlertedRule) -> bool:

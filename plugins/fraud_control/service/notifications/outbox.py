@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from fraud_control.domain.notification_models import SUMMARY, DeliveryState, SubscribedEvent
 from fraud_control.service.notifications.messages import Content
-from fraud_control.service.notifications.terms import terms_of
+from fraud_control.service.notifications.terms import Subscriber, terms_of
 from fraud_control.store.notification_models import DeliveryRow, SubscriptionRow
 from fraud_ops.notifications import Message
 
@@ -46,6 +46,11 @@ class FailingReceiver:
 
     receiver: str
     fault: str
+
+
+def deliver(session: Session, to: Subscriber, content: Content, now_ms: int) -> None:
+    """Add a delivery to a subscription, whose first attempt is at once, or after its quiet hours."""
+    add_delivery(session, to.row.id, to.terms.receiver, content, now_ms, to.terms.quiet_until_ms(now_ms) or now_ms)
 
 
 def add_delivery(

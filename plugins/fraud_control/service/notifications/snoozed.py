@@ -10,7 +10,7 @@ from fraud_control.domain.canonical import document_of
 from fraud_control.domain.masking import Mask
 from fraud_control.domain.notification_models import SubscribedEvent
 from fraud_control.service.notifications.messages import snooze_content
-from fraud_control.service.notifications.outbox import add_delivery
+from fraud_control.service.notifications.outbox import deliver
 from fraud_control.service.notifications.terms import subscribers
 from fraud_control.store.alert_models import SnoozeRow
 from fraud_control.store.models import ItemHead
@@ -32,5 +32,4 @@ def notify_snooze(session: Session, head: ItemHead, snooze: SnoozeRow, mask: Mas
     }
     for to in subscribers(session, SubscribedEvent.APPROVAL):
         if to.terms.selects(SubscribedEvent.APPROVAL, head.rule_id, severity, owner):
-            due_ms = to.terms.quiet_until_ms(now_ms) or now_ms
-            add_delivery(session, to.row.id, to.terms.receiver, snooze_content(data), now_ms, due_ms)
+            deliver(session, to, snooze_content(data), now_ms)
