@@ -9,6 +9,7 @@ from typing import Any
 
 from fraud_ops.verdicts.verdict import Health
 from fraud_rules.logs.detector_status import TrafficCounts
+from fraud_rules.model.day import DAY_MS
 
 HISTORY_AT_RISK = "HISTORY_AT_RISK"
 """The alarm for unread records that retention will soon remove."""
@@ -16,7 +17,6 @@ HISTORY_AT_RISK = "HISTORY_AT_RISK"
 DRILL_OVERDUE = "DRILL_OVERDUE"
 """The alarm if no restore drill has succeeded for longer than its schedule allows."""
 
-_MS_A_DAY = 86_400_000
 _MS_AN_HOUR = 3_600_000
 
 OPEN_MS = 30_000
@@ -264,7 +264,7 @@ def _rates(traffic: TrafficCounts | None) -> Iterable[Finding]:
 
 
 def _days(span_ms: int) -> str:
-    return f"{span_ms / _MS_A_DAY:.1f} days"
+    return f"{span_ms / DAY_MS:.1f} days"
 
 
 def _mib(size: int) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.model.day import DAY_MS
 from fraud_rules.model.expressions.columnwise import both_valid
 from fraud_rules.model.expressions.local_time import UTC_ZONE
 from fraud_rules.model.transaction import Column
@@ -21,7 +22,6 @@ from fraud_rules.runtime.zones import CALENDAR_END_MS, utc_offsets
 Ints = NDArray[np.int64]
 
 _HOUR_MS: Final = 3_600_000
-_DAY_MS: Final = 86_400_000
 _FIRST_WEEKDAY: Final = 3  # 1970-01-01 was a Thursday
 
 
@@ -123,10 +123,10 @@ def _calendar_starts(calendar: Calendar, zone: str) -> Ints:
     changes_ms, offsets_ms = utc_offsets(zone)
     moments = [changes_ms]
     for since_ms, until_ms, offset_ms in zip(changes_ms, [*changes_ms[1:], CALENDAR_END_MS], offsets_ms, strict=True):
-        first_day, end_day = -(-(since_ms + offset_ms) // _DAY_MS), -(-(until_ms + offset_ms) // _DAY_MS)
-        moments.append(np.arange(first_day, end_day) * _DAY_MS - offset_ms)
+        first_day, end_day = -(-(since_ms + offset_ms) // DAY_MS), -(-(until_ms + offset_ms) // DAY_MS)
+        moments.append(np.arange(first_day, end_day) * DAY_MS - offset_ms)
     starts_ms = np.unique(np.concatenate(moments))
     local_ms = starts_ms + offsets_ms[np.searchsorted(changes_ms, starts_ms, "right") - 1]
-    numbers = calendar.number(local_ms // _DAY_MS)
+    numbers = calendar.number(local_ms // DAY_MS)
     found: Ints = starts_ms[np.append(True, numbers[1:] != numbers[:-1])]
     return found

@@ -15,6 +15,7 @@ import msgspec
 
 from fraud_rules.deploy.intent import IntentKind, IntentLog
 from fraud_rules.logs.detector_status import BatchProgress, longest_silence_ms
+from fraud_rules.model.day import DAY_MS
 from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.runtime.clock import utc_text
 
@@ -26,8 +27,6 @@ RED_MS: Final = 60_000
 
 RED_STARTS: Final = 2
 """The first start after a failure is routine. A second start means that the first did not help."""
-
-_DAY_MS: Final = 86_400_000
 
 
 class Severity(StrEnum):
@@ -150,7 +149,7 @@ def _severity(age_ms: int | None, tick_ms: int, starts: int, *, overdue: bool, e
 
 def _clock(time_ms: int, now_ms: int) -> str:
     shown = utc_text(time_ms)
-    return shown.partition(" ")[2] if now_ms - time_ms < _DAY_MS else shown
+    return shown.partition(" ")[2] if now_ms - time_ms < DAY_MS else shown
 
 
 def _waiting(count: int | None) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.model.day import DAY_MS
 from fraud_rules.model.expressions.columnwise import both_valid
 from fraud_rules.model.transaction import Column
 from fraud_rules.runtime.zones import CALENDAR_END_MS, utc_offsets
@@ -18,7 +19,6 @@ UTC_ZONE: Final = "UTC"
 
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 3_600_000
-_DAY_MS: Final = 86_400_000
 _FIRST_WEEKDAY: Final = 3  # 1970-01-01 was a Thursday
 
 
@@ -37,19 +37,19 @@ def minute_of_day(times: Column, zone: str) -> Column:
 def weekday(times: Column, zone: str) -> Column:
     """The weekdays, 1 (Monday) to 7."""
     local = _local(times, zone)
-    return Column((local.values // _DAY_MS + _FIRST_WEEKDAY) % 7 + 1, local.valid, None)
+    return Column((local.values // DAY_MS + _FIRST_WEEKDAY) % 7 + 1, local.valid, None)
 
 
 def day(times: Column, zone: str) -> Column:
     """The days of the month, 1 to 31."""
     local = _local(times, zone)
-    return Column(_dates()[0][local.values // _DAY_MS + 1], local.valid, None)
+    return Column(_dates()[0][local.values // DAY_MS + 1], local.valid, None)
 
 
 def month(times: Column, zone: str) -> Column:
     """The months, 1 to 12."""
     local = _local(times, zone)
-    return Column(_dates()[1][local.values // _DAY_MS + 1], local.valid, None)
+    return Column(_dates()[1][local.values // DAY_MS + 1], local.valid, None)
 
 
 def _local(times: Column, zone: str) -> Column:
@@ -76,12 +76,12 @@ def _local(times: Column, zone: str) -> Column:
 
 def _in_day(local_ms: Ints) -> Ints:
     """The ms since midnight. A remainder of numpy takes twice the time."""
-    return local_ms - local_ms // _DAY_MS * _DAY_MS
+    return local_ms - local_ms // DAY_MS * DAY_MS
 
 
 @lru_cache(maxsize=1)
 def _dates() -> tuple[Ints, Ints]:
     """The day of the month and the month, from the day before 1970 to the day after 2099."""
-    days = np.arange(-1, CALENDAR_END_MS // _DAY_MS + 1).astype("datetime64[D]")
+    days = np.arange(-1, CALENDAR_END_MS // DAY_MS + 1).astype("datetime64[D]")
     months = days.astype("datetime64[M]")
     return (days - months.astype("datetime64[D]")).astype(np.int64) + 1, months.astype(np.int64) % 12 + 1
