@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 import msgspec
@@ -139,7 +140,7 @@ def age_chunks(
 def _added(chunks: Sequence[ChunkInfo]) -> int:
     """The number of chunks that the last batch added. A batch adds several if its rows need more than one. As many are
     merged, and one more loses its expired rows, so that the chunks that wait do not become more and more."""
-    return sum(info.number == chunks[-1].number for info in chunks) if chunks else 0
+    return sum(1 for _ in takewhile(lambda info: info.number == chunks[-1].number, reversed(chunks)))
 
 
 def _counts_in_sums(info: ChunkInfo, policies: Mapping[int, SumPolicy]) -> bool:
