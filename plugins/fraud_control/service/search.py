@@ -70,7 +70,7 @@ def search(work: UnitOfWork, text: str) -> SearchFindings:
     fields, alerts = _alerts(work.session, schema, text.lower())
     return SearchFindings(
         rules=_rules(work.session, text.lower()),
-        cases=list(cases_of(work, _cases(work.session, text))),
+        cases=cases_of(work, _cases(work.session, text)),
         alerts=[FoundAlert.model_validate(each) for each in alerts],
         ids=_ids(schema, text, fields),
     )

@@ -38,7 +38,7 @@ def get_data_health(plane: CurrentPlane) -> Response:
 
 @routes.get(
     "/data-health/rules/{rule_id}",
-    response_model=model_of(RuleFigures, _FAULTS),
+    response_model=_FIGURES,
     openapi_extra=least("viewer", LaneName.READS),
 )
 def get_rule_health(plane: CurrentPlane, rule_id: Annotated[int, Path(ge=1, le=MAX_ID)]) -> Response:

@@ -49,7 +49,7 @@ from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.proof.audit import with_audit
 from fraud_rules.proof.decision import DecisionProof, DecisionStatement
-from fraud_rules.proof.document import EvaluationOrder, Proof, ProvedAuditRow
+from fraud_rules.proof.document import FORMAT, EvaluationOrder, Proof, ProvedAuditRow
 from fraud_rules.replay.replay import settings_of_recording
 
 AuditRows: TypeAlias = Mapping[int, Sequence[ProvedAuditRow]]
@@ -157,7 +157,9 @@ def prove_decision(record: bytes, source: ProofSource, made_at_ms: int, audit: A
     budget, thresholds = ReadBudget(source.most_records), source.settings.decisions.thresholds
     alerts = alerts_of_decision(read_decision(record), source, budget)
     proofs = _prove_written(alerts, source, made_at_ms, audit, budget)
-    statement = DecisionStatement(1, metadata.version("fraud-rules"), made_at_ms, thresholds.decline, thresholds.review)
+    statement = DecisionStatement(
+        FORMAT, metadata.version("fraud-rules"), made_at_ms, thresholds.decline, thresholds.review
+    )
     return DecisionProof(statement, record, proofs)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -30,16 +29,18 @@ from fraud_rules.runtime import clock
 Ends = Mapping[str, Mapping[str, int]]
 """The end offsets of the archive, by topic and partition (as text)."""
 
-_encode = msgspec.json.Encoder(decimal_format="number").encode
-_ANY: Final[Callable[[int], None]] = lambda records: None  # noqa: E731
-
-
 Days = Mapping[Day, PublishedAlerts]
 """What is known of days."""
 
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def _without_limit(records: int) -> None:
+    """Permit any number of records."""
+
 
 def read_tails(
-    kafka: KafkaConnection, topics: TopicNames, ends: Ends, days: Days, counts: Callable[[int], None] = _ANY
+    kafka: KafkaConnection, topics: TopicNames, ends: Ends, days: Days, counts: Callable[[int], None] = _without_limit
 ) -> None:
     """Add the alerts and corrections of these days that were published after the archive's end. `counts` receives the
     number of records of a topic before they are read. Raises BrokerUnavailable."""
@@ -50,7 +51,7 @@ def read_tails(
 
 
 def read_corrections(
-    kafka: KafkaConnection, topics: TopicNames, ends: Ends, days: Days, counts: Callable[[int], None] = _ANY
+    kafka: KafkaConnection, topics: TopicNames, ends: Ends, days: Days, counts: Callable[[int], None] = _without_limit
 ) -> None:
     """Add the corrections of these days that were published after the archive's end. Raises BrokerUnavailable."""
     for _, value in _tail(kafka, topics.alert_corrections, ends, counts):
@@ -166,7 +167,7 @@ def _lifted(view: AlertView, now_ms: int) -> bytes:
 
 
 def _tail(
-    kafka: KafkaConnection, topic: str, archived: Ends, counts: Callable[[int], None] = _ANY
+    kafka: KafkaConnection, topic: str, archived: Ends, counts: Callable[[int], None] = _without_limit
 ) -> Sequence[tuple[bytes, bytes]]:
     with TopicReader(kafka, topic) as reader:
         starts, found = archived.get(topic, {}), list[Record]()
