@@ -23,6 +23,8 @@ from fraud_rules.engine.state.head import GroupingStateHead
 from fraud_rules.engine.state.journal import NUMBERS, Journal, pack_rows, with_arrival_numbers
 from fraud_rules.engine.state.series_sums import (
     NO_SUMS,
+    U_SERIES,
+    U_TIME,
     SeriesHead,
     StepSums,
     SumSource,
@@ -48,8 +50,10 @@ class WarmHistory:
     """The history of one grouping in one key group that the rule record `version` has requested.
 
     `load` returns the rows in arrival order. `begins_ms` is the event time from which the history has all transactions,
-    NONE without any transaction. `prepared` are files of this host with the same rows, if there are any. `sums` are
-    those of the series of the record, and `series_begins_ms` is the beginning of its history.
+    NONE without any transaction. `prepared` are files of this host with the same rows, if there are any.
+
+    The series of the record has more: `sums`, and the rows below the history's retention bound `bound_ms`.
+    `series_begins_ms` is the beginning of this longer history.
     """
 
     version: int
@@ -59,11 +63,23 @@ class WarmHistory:
     prepared: PreparedHistory | None = None
     sums: StepSums = NO_SUMS
     series_begins_ms: int = at.NONE
+    bound_ms: int = at.NONE
 
     @property
     def rows(self) -> TransactionBatch:
-        """The rows in arrival order."""
-        return self.load()
+        """The rows that the grouping keeps, in arrival order."""
+        return self.split()[0]
+
+    def split(self) -> tuple[TransactionBatch, TransactionBatch]:
+        """The rows that the grouping keeps, and those that only the series of the record counts."""
+        rows = self.load()
+        passed = rows.columns[TIME_FIELD].values < self.bound_ms
+        return (rows.take(~passed), rows.take(passed)) if passed.any() else (rows, rows.take(np.arange(0)))
+
+    @property
+    def times_ms(self) -> tuple[int | None, int | None, int | None]:
+        """`begins_ms`, `series_begins_ms` and `bound_ms`, None for NONE."""
+        return _or_none(self.begins_ms), _or_none(self.series_begins_ms), _or_none(self.bound_ms)
 
     def discard_prepared(self) -> None:
         """Remove the prepared files."""
@@ -82,6 +98,10 @@ class WarmHistory:
         return cls(note.version, note.fields, note.begins_ms, load, prepared)
 
 
+def _or_none(time_ms: int) -> int | None:
+    return None if time_ms == at.NONE else time_ms
+
+
 def collect_history(
     request: WarmUpRequest,
     batches: Iterable[TransactionBatch],
@@ -91,7 +111,6 @@ def collect_history(
     """Accept the rows of one key group that the request concerns. `batches` has them in arrival order; in a grouping by
     an entity, these are rows of `role_rows`."""
     state = GroupingState.create(schema, request.fields, HeapArrays())
-    state.settle(at.FOREVER_MS)
     plan = state.plan([_unevaluated(request)])
     for batch in batches:
         rows = batch.take(request.concerns(batch))
@@ -99,16 +118,39 @@ def collect_history(
             versions = np.zeros(len(rows), dtype=np.int64)
             state.accept(rows, versions, plan, settings.max_out_of_orderness_ms, explain=False)
     first_ms, bound_ms = int(state.header[at.H_FIRST]), int(state.header[at.H_BOUND])
-    history = WarmHistory.of(request.version, request.fields, state.rows(), max(first_ms, bound_ms))
-    if not state.series:
+    rows = state.rows()
+    history = WarmHistory.of(request.version, request.fields, rows, max(first_ms, bound_ms))
+    if request.long_rule is None or not state.series:
         return history
-    series_begins_ms = max(first_ms, min(bound_ms, state.series[0].bound_ms))
-    return replace(history, sums=state.sums(), series_begins_ms=series_begins_ms)
+    known_ms = _known_from_ms(request, rows, settings.max_out_of_orderness_ms)
+    is_known = rows.columns[TIME_FIELD].values >= min(bound_ms, known_ms)
+    kept = rows.take(is_known)
+    return replace(
+        history,
+        load=lambda: kept,
+        sums=_sums_of(rows.take(~is_known), sources_of([request.long_rule]), request.fields),
+        series_begins_ms=max(first_ms, min(bound_ms, state.series[0].bound_ms)),
+        bound_ms=bound_ms,
+    )
+
+
+def _known_from_ms(request: WarmUpRequest, rows: TransactionBatch, max_out_of_orderness_ms: int) -> int:
+    """The event time before which the grouping has none of these rows at the record. A sum of the history must not have
+    a row that the grouping has, because it has no ids. The grouping has accepted only rows since it began."""
+    accepted = rows.append_ms >= request.began_ms
+    if not accepted.any():
+        return at.FOREVER_MS
+    reached_ms = np.minimum(rows.append_ms, rows.columns[TIME_FIELD].values)[accepted].max()
+    return int(reached_ms) - max_out_of_orderness_ms - request.longest_retained_ms
+
+
+def _sums_of(rows: TransactionBatch, sources: Sequence[SumSource], fields: Grouping) -> StepSums:
+    return add_up(concat_sums([sums_of_rows(rows, source, fields) for source in sources]), sources)
 
 
 def chunks_of(history: WarmHistory) -> list[bytes]:
     """The rows of a history in packed pieces, for `history_of_chunks`."""
-    return [piece.packed for piece in pack_rows(history.rows)]
+    return [piece.packed for piece in pack_rows(history.load())]
 
 
 def sum_chunks_of(history: WarmHistory) -> list[bytes]:
@@ -119,16 +161,16 @@ def sum_chunks_of(history: WarmHistory) -> list[bytes]:
 def history_of_chunks(
     version: int,
     fields: Grouping,
-    begins_ms: int | None,
+    times_ms: Sequence[int | None],
     chunks: Sequence[bytes],
     sum_chunks: Sequence[bytes] = (),
-    series_begins_ms: int | None = None,
 ) -> WarmHistory:
-    """The history with the rows and the sums of these chunks. `begins_ms` is None without any transaction."""
+    """The history with the rows and the sums of these chunks. `times_ms` are its `times_ms`."""
     rows = TransactionBatch.concat([TransactionBatch.unpack(chunk) for chunk in chunks])
-    history = WarmHistory.of(version, fields, rows, at.NONE if begins_ms is None else begins_ms)
+    begins_ms, series_begins_ms, bound_ms = (at.NONE if time_ms is None else time_ms for time_ms in times_ms)
+    history = WarmHistory.of(version, fields, rows, begins_ms)
     sums = concat_sums([StepSums.unpack(chunk) for chunk in sum_chunks])
-    return replace(history, sums=sums, series_begins_ms=at.NONE if series_begins_ms is None else series_begins_ms)
+    return replace(history, sums=sums, series_begins_ms=series_begins_ms, bound_ms=bound_ms)
 
 
 def histories_for(histories: Mapping[int, WarmHistory], key_groups: int, count: int) -> Mapping[int, WarmHistory]:
@@ -137,9 +179,10 @@ def histories_for(histories: Mapping[int, WarmHistory], key_groups: int, count: 
     if key_groups == count:
         return histories
     one = next(iter(histories.values()))
-    rows = TransactionBatch.concat([each.rows for each in histories.values() if len(each.rows)])
+    rows = TransactionBatch.concat([each.load() for each in histories.values() if len(each.load())])
     begins_ms = max(each.begins_ms for each in histories.values())
     series_begins_ms = max(each.series_begins_ms for each in histories.values())
+    bound_ms = max(each.bound_ms for each in histories.values())
     parts = rows_by_key_group(rows, one.fields, count) if len(rows) else {}
     sums = concat_sums([each.sums for each in histories.values()])
     sum_places = rows_by_key_group(sums.places(one.fields), one.fields, count) if len(sums) else {}
@@ -149,6 +192,7 @@ def histories_for(histories: Mapping[int, WarmHistory], key_groups: int, count: 
             WarmHistory.of(one.version, one.fields, _by_append_time(parts.get(number, empty)), begins_ms),
             sums=sums.take(sum_places[number].offset) if number in sum_places else NO_SUMS,
             series_begins_ms=series_begins_ms,
+            bound_ms=bound_ms,
         )
         for number in range(count)
     }
@@ -197,51 +241,72 @@ def _unevaluated(request: WarmUpRequest) -> GroupingInForce:
 
 
 class _MergedSeries(NamedTuple):
-    """The series of a grouping state after a warm-up, and the sums that they get."""
+    """The series of a grouping state after a warm-up, and their sums."""
 
     series: list[SeriesHead]
     sums: StepSums
 
 
-def merge_series(
-    history: WarmHistory,
-    sources: Sequence[SumSource],
-    known: Sequence[SeriesHead],
-    bound_ms: int,
-    first_ms: int,
-    lowered_ms: int,
-) -> _MergedSeries:
-    """Fill the series that begins with the record of the request, and begin those that have not begun.
+@dataclass(frozen=True, slots=True)
+class SeriesBefore:
+    """What a grouping state has before a warm-up: its series and their sums, the rows at or above its retention bound,
+    this bound, and the event time of its first transaction."""
 
-    `bound_ms`, `first_ms` and `known` are those of the state before, and `lowered_ms` is its new retention bound. The
-    history has what was appended before the record. Of this, the series has already the rows that were retained at its
-    beginning.
+    series: Sequence[SeriesHead]
+    sums: StepSums
+    rows: TransactionBatch
+    bound_ms: int
+    first_ms: int
+
+
+def merge_series(
+    history: WarmHistory, sources: Sequence[SumSource], before: SeriesBefore, identity: Sequence[str]
+) -> _MergedSeries:
+    """Fill the series that begins with the record of the request, and begin those that have not begun. `identity` are
+    the columns that identify a row.
+
+    The history has what was appended before the record. Of this, the series has already the rows that were retained at
+    its beginning. It gets the others as sums, except for those that the state gets as rows.
     """
-    heads = {each.version: each for each in known}
+    bound_ms = before.bound_ms
+    heads = {each.version: each for each in before.series}
     for source in sources:
         if source.series not in heads:
             heads[source.series] = SeriesHead(source.series, bound_ms, at.NONE, bound_ms, False, at.NONE)
+    own = _begun(before.sums, heads.values())
+    rows, passed = history.split()
+    if not len(rows):
+        return _MergedSeries(list(heads.values()), own)
     for each in heads.values():
-        each.history_ms = max(each.history_ms, bound_ms) if len(history.rows) else each.history_ms
-    filled = heads.get(history.version)
-    if filled is None or not len(history.rows):
-        return _MergedSeries(list(heads.values()), NO_SUMS)
-    rows = history.rows
-    times_ms = rows.columns[TIME_FIELD].values
-    passed = times_ms < lowered_ms
-    if filled.began_ms != at.NONE:
-        passed &= times_ms < filled.began_ms
-    passed_rows = rows.take(passed)
+        each.history_ms = max(each.history_ms, bound_ms)
     of_series = [source for source in sources if source.series == history.version]
-    sums = concat_sums([history.sums, *(sums_of_rows(passed_rows, source, history.fields) for source in of_series)])
+    if not of_series:
+        return _MergedSeries(list(heads.values()), own)
+    filled = heads[history.version]
+    since_ms = filled.history_ms
+    older = [each.take(each.columns[TIME_FIELD].values < since_ms) for each in (rows, passed)]
+    if filled.began_ms != at.NONE:
+        older = [each.take(each.columns[TIME_FIELD].values < filled.began_ms) for each in older]
+    newer = passed.take(passed.columns[TIME_FIELD].values >= since_ms)
+    counted = [*older, without_known(newer, before.rows, identity)]
+    sums = concat_sums([own, history.sums, *(_sums_of(each, of_series, history.fields) for each in counted)])
     starts_ms = [history.series_begins_ms]
-    if first_ms != at.NONE:
-        live_ms = max(filled.since_ms, first_ms) if not filled.is_warm else filled.since_ms
+    if before.first_ms != at.NONE:
+        live_ms = max(filled.since_ms, before.first_ms) if not filled.is_warm else filled.since_ms
         starts_ms.append(max(live_ms, min(bound_ms, filled.bound_ms)))
     heads[history.version] = SeriesHead(
-        history.version, at.NONE, filled.bound_ms, min(starts_ms), True, filled.ended_ms
+        history.version, at.NONE, filled.bound_ms, min(starts_ms), True, filled.ended_ms, since_ms
     )
     return _MergedSeries(list(heads.values()), sums)
+
+
+def _begun(sums: StepSums, series: Iterable[SeriesHead]) -> StepSums:
+    """The sums without those from before the beginning of their series, which no window reads. In one sum with later
+    rows of their step, they would count."""
+    numbers, begun = sums.numbers, np.ones(len(sums), dtype=np.bool_)
+    for each in series:
+        begun &= (numbers[:, U_SERIES] != each.version) | (numbers[:, U_TIME] >= each.began_ms)
+    return sums.take(begun)
 
 
 class HistoryMerge:
@@ -303,18 +368,19 @@ class HistoryMerge:
         measures = old.plan([self._grouping]).measures if self._grouping.long_rules else old.measures
         old.settle(at.FOREVER_MS)
         known, numbers, marks = old.rows(), old.arrival_numbers(), old.marks()
-        sums, series, bound_ms = old.sums(), old.series, int(old.header[at.H_BOUND])
-        first_ms = int(old.header[at.H_FIRST])
+        sums, bound_ms, first_ms = old.sums(), int(old.header[at.H_BOUND]), int(old.header[at.H_FIRST])
+        before, identity = SeriesBefore(old.series, sums, known, bound_ms, first_ms), (*old.identity, *head.fields)
         fresh = self._journal.recreate(head)
         state = self._journal.open(fresh)
         added = history.rows
         _lower_beginning(state.header, history.begins_ms, self._grouping.widest_window_ms)
-        if self._grouping.long_rules:
-            sources = sources_of(self._grouping.long_rules)
-            merged = merge_series(history, sources, series, bound_ms, first_ms, int(state.header[at.H_BOUND]))
-            series, sums = merged.series, add_up(concat_sums([sums, merged.sums]), sources)
+        sources = sources_of(self._grouping.long_rules)
+        merged = merge_series(history, sources, before, identity)
+        in_force = np.isin(merged.sums.numbers[:, U_SERIES], [source.series for source in sources])
+        # Rows of this batch can still read a series that its rules have ended.
+        series, sums = merged.series, concat_sums([merged.sums.take(~in_force), add_up(merged.sums, sources)])
         added = live_rows([added], int(state.header[at.H_BOUND]))
-        added = without_known(added, known, (*old.identity, *head.fields))
+        added = without_known(added, known, identity)
         first = min(0, int(numbers.min(initial=0)))
         rows = with_arrival_numbers(added, np.arange(first - len(added), first, dtype=np.int64))
         if not len(rows):

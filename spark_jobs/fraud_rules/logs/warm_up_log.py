@@ -54,7 +54,8 @@ class WarmUpRef(msgspec.Struct, frozen=True, rename="camel"):
 class WarmUpPart(msgspec.Struct, frozen=True, rename="camel"):
     """The rows of one key group. `chunks` are (offset, digest) pairs, in the order of their rows. `begins_ms` is the
     event time from which the rows are complete, None without any transaction. The last `sum_chunks` of the chunks have
-    the sums of the series that the rule record begins, whose history is complete from `series_begins_ms` on."""
+    the sums of the series that the rule record begins, whose history is complete from `series_begins_ms` on. Only this
+    series counts the rows below `bound_ms`."""
 
     key_group: int
     rows: int
@@ -63,6 +64,7 @@ class WarmUpPart(msgspec.Struct, frozen=True, rename="camel"):
     sum_chunks: int = 0
     sums: int = 0
     series_begins_ms: int | None = None
+    bound_ms: int | None = None
 
 
 class WarmUpResult(msgspec.Struct, frozen=True, rename="camel"):
@@ -109,7 +111,7 @@ def digest_of(parts: Sequence[WarmUpPart], ends: Mapping[str, int]) -> str:
             part.key_group,
             part.begins_ms,
             [name for _, name in part.chunks],
-            *(() if part.series_begins_ms is None else (part.sum_chunks, part.series_begins_ms)),
+            *(() if part.series_begins_ms is None else (part.sum_chunks, part.series_begins_ms, part.bound_ms)),
         )
         for part in parts
     ]

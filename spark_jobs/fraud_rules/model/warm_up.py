@@ -5,7 +5,7 @@ The rule log alone determines a request, so the detector, the job and a replay d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
@@ -38,7 +38,8 @@ class WarmUpRequest:
     It concerns the transactions with append times in [`since_ms`, `until_ms`): those after the last clear and before
     the record. `reach_ms` is the longest reach of the grouping's rules at the record, and `retained_ms` the longest
     time for which they keep single rows. `long_rule` is the rule of the record if its series begins there: the history
-    of any other series is not filled.
+    of any other series is not filled. The grouping has rows since `began_ms`, and its rules since then have kept them
+    for at most `longest_retained_ms`.
     """
 
     version: int
@@ -49,6 +50,8 @@ class WarmUpRequest:
     reach_ms: int
     retained_ms: int
     long_rule: RuleInForce | None = None
+    began_ms: int = 0
+    longest_retained_ms: int = 0
 
     def concerns(self, rows: TransactionBatch) -> NDArray[np.bool_]:
         """Whether each row was appended in the time of the request, and has a value in each field of the grouping."""
@@ -68,6 +71,7 @@ def request_at(timeline: RuleTimeline, version: int) -> WarmUpRequest | None:
         return None
     rule, after = entry.change, timeline.rule_set(position + 1)
     grouping, in_force = after.groupings[rule.grouping], after.rules[rule.rule_id]
+    since = timeline.entries[timeline.position_of(grouping.incarnation) : position + 1]
     return WarmUpRequest(
         version,
         rule.rule_id,
@@ -77,7 +81,15 @@ def request_at(timeline: RuleTimeline, version: int) -> WarmUpRequest | None:
         max(each.rule.reach_ms for each in grouping.rules),
         grouping.widest_window_ms,
         in_force if in_force.series == version else None,
+        since[0].time_ms,
+        _longest_retained_ms(since, rule.grouping),
     )
+
+
+def _longest_retained_ms(entries: Iterable[LogEntry], fields: Grouping) -> int:
+    """The longest time for which a rule of these entries keeps single rows in a grouping."""
+    changes = (each.change for each in entries if each.grouping == fields)
+    return max((change.retained_ms for change in changes if isinstance(change, Rule)), default=0)
 
 
 def is_current(request: WarmUpRequest, timeline: RuleTimeline) -> bool:

@@ -249,23 +249,29 @@ class Retention:
 
     def _merge_into_series(self, place: Place, history: History, folded: FoldedRules, version: int) -> None:
         """Add the rows that the series of the record would count had it existed all along. Any other series gets those
-        that the grouping retains from now on."""
+        that the grouping retains from now on. One that a rule of this pin ends is such a series, because rows from
+        before that rule may follow."""
         self.begin_series(place, folded)
         grouping, epoch = place[1], folded.epoch(place[1])
         boundary_ms = max(each.time_ms for each in folded.boundaries(grouping) if each.version == epoch)
         h_ms = self.bounds(place, folded).retained_from_ms
-        for in_force in folded.of(grouping):
-            window = in_force.rule.long_window
-            if window is not None and history.rows:
-                oldest_ms = window.start_ms(history.bounds.watermark_ms - in_force.rule.baseline_ms)
-                from_ms = min(history.bounds.retained_from_ms, oldest_ms)
-                start_ms = self._history_starts.get((place, epoch))
-                series, boundary = self._series[place, in_force.series], Boundary(epoch, boundary_ms)
-                if in_force.series == version:
-                    series.add_history(history.rows, from_ms, boundary, start_ms, h_ms)
-                else:
-                    retained = [each for each in history.rows if each[0].event_ms >= history.bounds.retained_from_ms]
-                    series.add_retained(retained, boundary, max(h_ms, series.began_at_ms))
+        if not history.rows:
+            return
+        boundary = Boundary(epoch, boundary_ms)
+        own = [
+            (each.rule, window)
+            for each in folded.of(grouping)
+            if each.series == version and (window := each.rule.long_window) is not None
+        ]
+        retained = [each for each in history.rows if each[0].event_ms >= history.bounds.retained_from_ms]
+        for (of_place, number), series in self._series.items():
+            if of_place == place and not (own and number == version):
+                series.add_retained(retained, boundary, max(h_ms, series.began_at_ms))
+        for rule, window in own:
+            oldest_ms = window.start_ms(history.bounds.watermark_ms - rule.baseline_ms)
+            from_ms = min(history.bounds.retained_from_ms, oldest_ms)
+            start_ms = self._history_starts.get((place, epoch))
+            self._series[place, version].add_history(history.rows, from_ms, boundary, start_ms, h_ms)
 
     def _begin_history(self, accepted: Sequence[RetainedRow], row: Row, epoch: tuple[Place, int]) -> None:
         """Set the eventTime at which the retained history of a key group starts, at the first row of an epoch.

@@ -40,7 +40,11 @@ def lagging_document(seed: int, transactions: int) -> dict[str, Any]:
         done.update(joining)
         warm_ups = [{"version": version, "ends": read} for version in joining]
         batches.append({"offsets": {"transactions": ends[end - 1][0]}, "pin": pin, "warmUps": warm_ups})
-    settings = {"maxOutOfOrdernessMs": OUT_OF_ORDERNESS_MS, "futureToleranceMs": FUTURE_TOLERANCE_MS}
+    settings = {
+        "maxOutOfOrdernessMs": OUT_OF_ORDERNESS_MS,
+        "futureToleranceMs": FUTURE_TOLERANCE_MS,
+        "detailMinutes": draw.choice([0, 1_440]),
+    }
     return {"keyGroups": draw.choice([1, 4]), "settings": settings, "steps": steps, "batches": batches}
 
 

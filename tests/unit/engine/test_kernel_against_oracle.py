@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import strategies as st
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.replay import replay
 from tests.support import oracle
 from tests.support.conformance import Case, differences, failing_cases, load_cases, load_schema, same_answer
+from tests.support.recovery.rule_members import schema_with_account
 from tests.support.rules import count_rule
 from tests.support.streams.features import (
     ENTITIES,
@@ -33,6 +37,7 @@ from tests.support.streams.generated import (
     documents_of_every_order,
     warmed_documents,
 )
+from tests.support.streams.lagging import lagging_document
 from tests.support.streams.long import long_document
 from tests.support.streams.runs import (
     STREAMS,
@@ -136,6 +141,45 @@ def test_a_history_does_not_begin_with_a_row_that_an_ended_grouping_dropped(engi
     assert [(each["transactionId"], each["windowCount"], each["windowComplete"]) for each in answer["alerts"]] == [
         (3, 2, False)
     ]
+
+
+LONG = count_rule(limit=0, windowSeconds=90, resolutionSeconds=20)
+
+
+@pytest.mark.parametrize("engine", [_oracle, _engine])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        # The history keeps single rows for a shorter time than the grouping had kept them.
+        [count_rule(limit=0, windowSeconds=30), {**LONG, "warmUp": True}],
+        # The new series had no use for the row that the retention bound had passed, but that no sum had yet.
+        [LONG, {**LONG, "filter": "payeeId = 1", "warmUp": True}],
+        # The retention bound falls below the sums of another rule.
+        [{**LONG, "ruleId": 2, "limit": 99}, count_rule(limit=0, windowSeconds=60, warmUp=True)],
+    ],
+)
+def test_a_warm_up_adds_no_row_twice_beside_sums(rules: list[dict[str, Any]], engine: Engine) -> None:
+    steps = [
+        {"at": START_MS, "rule": rules[0]}, paid(1, 1_000), paid(2, 20_000),
+        {"at": START_MS + 20_001, "rule": rules[1]}, paid(3, 50_000),
+    ]  # fmt: skip
+    batches: list[dict[str, Any]] = [{"offsets": {"transactions": {"0": end}}, "pin": 2} for end in (2, 3)]
+    batches[1]["warmUps"] = [{"version": 1, "ends": {"0": 2}}]
+    answer = engine(
+        {"steps": steps, "batches": batches, "settings": {"maxOutOfOrdernessMs": 1_000, "detailMinutes": 0}}
+    )
+    (alert,) = [each for each in answer["alerts"] if each["transactionId"] == 3]
+    assert alert["windowCount"] == 3
+
+
+@stream_seeds(STREAMS // 20)
+def test_engine_agrees_with_the_oracle_about_lagging_batches(
+    stream_seed: int, project: Project, tmp_path: Path
+) -> None:
+    schema = TransactionSchema.load(schema_with_account(tmp_path, project))
+    document = lagging_document(stream_seed, 600)
+    found = same_answer(oracle.evaluate(document, schema), replay(document, schema, SETTINGS))
+    assert not found, described(found, document)
 
 
 CONDITIONS = Features(conditions=True, named_rules=False)

@@ -20,7 +20,6 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.fanout import in_arrival_order, rows_by_key_group
 from fraud_rules.engine.role_rows import role_rows
 from fraud_rules.engine.warm_up import chunks_of, collect_history, sum_chunks_of
-from fraud_rules.engine.window import layout as at
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.transactions import raw_transactions
@@ -138,9 +137,6 @@ class CollectStage:
         history = collect_history(request, [requested.of(rows)], self.schema, self.settings)
         sums = sum_chunks_of(history)
         chunks = self.log.write_chunks(request.version, key_group, [*chunks_of(history), *sums])
-        begins_ms, series_begins_ms = (
-            None if time_ms == at.NONE else time_ms for time_ms in (history.begins_ms, history.series_begins_ms)
-        )
-        return WarmUpPart(
-            key_group, len(history.rows), begins_ms, chunks, len(sums), len(history.sums), series_begins_ms
-        )
+        begins_ms, series_begins_ms, bound_ms = history.times_ms
+        counts = len(history.load()), len(history.sums)
+        return WarmUpPart(key_group, counts[0], begins_ms, chunks, len(sums), counts[1], series_begins_ms, bound_ms)

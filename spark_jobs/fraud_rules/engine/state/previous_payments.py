@@ -28,7 +28,7 @@ from fraud_rules.engine.state.rule_sample import RuleSample
 from fraud_rules.engine.state.view import View
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import Arrivals, Ints
-from fraud_rules.engine.window.plan import NO_PART, GroupingPlan, Measures
+from fraud_rules.engine.window.plan import GroupingPlan, Measures
 from fraud_rules.engine.window.previous.search import C_WIDTH, NO_ROW, PreviousSearch, find_previous, first_alike
 from fraud_rules.model.expressions.expression import Columns, Expression
 from fraud_rules.model.expressions.previous import previous_column
@@ -180,11 +180,8 @@ class PreviousPayments:
 
 def _class_of(previous: PreviousRows, measures: Measures) -> tuple[int, int, int]:
     """A class as C_*."""
-    window = measures.windows.index(previous.window)
-    if previous.filter is None:
-        return 0, -1, window
-    number = 1 + measures.filters.index(previous.filter)
-    return number, at.P_SUMS + measures.totals.index((at.TOTAL_ROWS, number, at.E_FIELDS, NO_PART)), window
+    number = 0 if previous.filter is None else 1 + measures.filters.index(previous.filter)
+    return number, measures.count_column(number), measures.windows.index(previous.window)
 
 
 def _fields_of(expressions: Sequence[Expression]) -> list[str]:

@@ -20,6 +20,7 @@ from fraud_rules.engine.window.layout import (
     E_NULLS,
     E_SLOT,
     H_DISTINCT,
+    NO_EVENT,
     P_EVENT,
     S_BASE,
     S_TAIL,
@@ -39,8 +40,8 @@ def words_of(measures: MeasureArrays, measure: int) -> int:
 
 @inlined
 def _counts(state: StateArrays, measures: MeasureArrays, measure: int, event: int) -> bool:
-    """Whether the event passes the measure's filter and has no null in the measure's fields."""
-    if state.passes[event, measures.distincts[measure, 0]] == 0:
+    """Whether a row is an event that passes the measure's filter and has no null in the measure's fields."""
+    if event == NO_EVENT or state.passes[event, measures.distincts[measure, 0]] == 0:
         return False
     nulls = state.events[event, E_NULLS]
     whole = True

@@ -107,6 +107,11 @@ class Measures:
         decoded = tuple(msgspec.convert(each, SeriesWindow if "series" in each else Window) for each in windows)
         return cls(predicates, totals, trees, decoded, distincts, series)
 
+    def count_column(self, number: int) -> int:
+        """The pool column of the running count of the rows that pass a filter; -1 if positions count them."""
+        total = (at.TOTAL_ROWS, number, at.E_FIELDS, NO_PART)
+        return at.P_SUMS + self.totals.index(total) if number or total in self.totals else -1
+
     def totals_array(self) -> NDArray[np.int64]:
         """The totals as int64[totals, 4]: TOTAL_*, filter, column of `events`, part."""
         return _array(self.totals, 4)
@@ -243,6 +248,8 @@ class _Collector:
 
     squared: frozenset[tuple[Predicate | None, str | None]]
     """The pairs of filter and field whose totals include squares. Rules that need no squares share these totals."""
+    has_sums: bool
+    """Whether a position can be that of a sum."""
     filters: _Numbering[Predicate] = field(default_factory=_Numbering)
     totals: _Numbering[Total] = field(default_factory=_Numbering)
     trees: _Numbering[Tree] = field(default_factory=_Numbering)
@@ -256,7 +263,11 @@ class _Collector:
 
     @classmethod
     def starting_from(
-        cls, known: Measures, squared: frozenset[tuple[Predicate | None, str | None]], columns: dict[str, int]
+        cls,
+        known: Measures,
+        squared: frozenset[tuple[Predicate | None, str | None]],
+        columns: dict[str, int],
+        has_sums: bool,
     ) -> _Collector:
         """Start from the known measures. Start without measures if the known totals of a field lack squares that a rule
         needs."""
@@ -265,9 +276,10 @@ class _Collector:
         with_squares = frozenset((by_number[f], names[c]) for kind, f, c, _ in known.totals if kind == SQUARES[0])
         with_sums = frozenset((by_number[f], names[c]) for kind, f, c, _ in known.totals if kind == SUMS[0])
         if (squared - with_squares) & with_sums:
-            return cls(squared)
+            return cls(squared, has_sums)
         return cls(
             squared | with_squares,
+            has_sums or bool(known.series),
             _Numbering.of_items(known.filters),
             _Numbering.of_items(known.totals),
             _Numbering.of_items(known.trees),
@@ -285,6 +297,12 @@ class _Collector:
             tuple(self.distincts),
             tuple(self.series),
         )
+
+    def count(self, number: int, part: int) -> int:
+        """`Measures.count_column` of a part, which is added if it is new."""
+        if number == 0 and part == NO_PART and not self.has_sums:
+            return -1
+        return self.total(at.TOTAL_ROWS, number, at.E_FIELDS, part)
 
     def total(self, kind: int, number: int, column: int, part: int) -> int:
         """The pool column of a running total, which is added if it is new."""
@@ -312,8 +330,9 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
     columns = {name: at.E_FIELDS + i for i, name in enumerate(schema.names)}
     rules = [each.rule for version in versions for each in version.rules]
     squared = frozenset((each.filter, each.aggregate_field) for rule in rules for each in _squared(rule))
-    collector = _Collector.starting_from(known, squared, columns)
     in_force = [each for version in versions for each in version.rules]
+    has_sums = any(each.series is not None for each in in_force)
+    collector = _Collector.starting_from(known, squared, columns, has_sums)
     compiled_rules = [_compile_rule(each, schema, columns, collector) for each in in_force]
     compiled_rules += [
         _compile_condition(of, each, schema, columns, collector)
@@ -422,12 +441,10 @@ def _source_of(
     collector: _Collector,
     part: int = NO_PART,
 ) -> _Source:
-    """Collect the measures of an aggregate, except those of distinct values. A part counts its rows, because a position
-    can be that of a sum."""
+    """Collect the measures of an aggregate, except those of distinct values."""
     aggregate = aggregate_of(of)
     number = 0 if of.filter is None else 1 + collector.filters.number_of(of.filter)
-    counts_positions = number == 0 and part == NO_PART
-    count = -1 if counts_positions else collector.total(at.TOTAL_ROWS, number, at.E_FIELDS, part)
+    count = collector.count(number, part)
     if not aggregate.reads_field:
         return _Source(number, count, count)
     assert of.aggregate_field is not None  # a Rule is valid once built

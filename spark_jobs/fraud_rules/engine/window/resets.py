@@ -31,7 +31,7 @@ from fraud_rules.engine.window.series.step_sums import first_at_or_after
 
 @inlined
 def arrival_of(state: StateArrays, row: int) -> int:
-    """The arrival number of the event of a pool row; NONE for a sum, which is before every window with a reset."""
+    """The arrival number of the event of a pool row; NONE for a sum, which no reset counts."""
     event = state.pool[row, P_EVENT]
     return NONE if event == NO_EVENT else state.events[event, E_SEQ]
 
@@ -98,10 +98,9 @@ def _count_revived(state: StateArrays, entry: int, slot: int, number: int, first
     n = 0
     k = last
     while revived > 0 and k >= first:
-        event = state.pool[base + k, P_EVENT]
-        if state.events[event, E_SEQ] > state.marks[entry, M_RESET_SEQ]:
+        if arrival_of(state, base + k) > state.marks[entry, M_RESET_SEQ]:
             revived -= 1
-            if state.passes[event, number] != 0:
+            if state.passes[state.pool[base + k, P_EVENT], number] != 0:
                 n += 1
         k -= 1
     return n

@@ -219,9 +219,8 @@ def _history(log: WarmUpLog, offset: int, digest: str, key_group: int) -> WarmHi
     part = next(part for part in result.parts if part.key_group == key_group)
     chunks = log.read_chunks(part)
     rows = len(chunks) - part.sum_chunks
-    return history_of_chunks(
-        result.version, result.grouping, part.begins_ms, chunks[:rows], chunks[rows:], part.series_begins_ms
-    )
+    times_ms = part.begins_ms, part.series_begins_ms, part.bound_ms
+    return history_of_chunks(result.version, result.grouping, times_ms, chunks[:rows], chunks[rows:])
 
 
 @lru_cache(maxsize=1)
