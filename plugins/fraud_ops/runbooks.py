@@ -19,7 +19,14 @@ DAG_IDS = frozenset(
 """The DAGs that runbooks name, with the ids that they have by default."""
 
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_ELSEWHERE = {"broker-unavailable": "broker-down", "history-at-risk": "history-lost"}
+_ELSEWHERE = {
+    "broker-unavailable": "broker-down",
+    "day-busy": "archive-busy",
+    "draining": "stopped",
+    "history-at-risk": "history-lost",
+    "reevaluation-failed": "archive-failed",
+    "rule-log-foreign": "archive-foreign",
+}
 """Names that share the page of another name."""
 
 
