@@ -22,8 +22,11 @@ _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ELSEWHERE = {
     "broker-unavailable": "broker-down",
     "day-busy": "archive-busy",
+    "day-empty": "day-not-archived",
+    "day-too-old": "day-not-archived",
     "draining": "stopped",
     "history-at-risk": "history-lost",
+    "master-unavailable": "refused",
     "reevaluation-failed": "archive-failed",
     "rule-log-foreign": "archive-foreign",
 }
