@@ -12,8 +12,8 @@ from fraud_rules.configuration.shipped import RUNBOOK_PAGES, shipped
 DAG_IDS = frozenset(
     {
         "fraud_archive", "fraud_backtest", "fraud_checkpoint_drill", "fraud_checkpoint_health", "fraud_detector",
-        "fraud_detector_ops", "fraud_nightly_reevaluation", "fraud_retention", "fraud_seed_approval",
-        "fraud_seed_rules", "fraud_supervision", "fraud_topics", "fraud_warm_up",
+        "fraud_detector_ops", "fraud_nightly_reevaluation", "fraud_retention", "fraud_seed_rules",
+        "fraud_supervision", "fraud_topics", "fraud_warm_up",
     }
 )  # fmt: skip
 """The DAGs that runbooks name, with the ids that they have by default."""

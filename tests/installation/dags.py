@@ -5,4 +5,3 @@ QUICK = ("fraud_topics", "fraud_checkpoint_health", "fraud_supervision", "fraud_
 """DAGs whose runs take seconds."""
 WITH_SPARK = ("fraud_archive", "fraud_checkpoint_drill")
 WARM_UP = "fraud_warm_up"
-REQUESTS = "fraud_seed_approval"

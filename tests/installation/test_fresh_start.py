@@ -8,12 +8,11 @@ import subprocess
 from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
-from tests.installation.dags import DETECTOR, QUICK, REQUESTS
+from tests.installation.dags import DETECTOR, QUICK
 from tests.support.processes.supervised import RUN_S, Supervised
 from tests.support.waiting import until
 
@@ -55,29 +54,6 @@ def listening(process: psutil.Process) -> set[str]:
         found = process.net_connections("inet")
         return {each.laddr.ip for each in found if each.status == psutil.CONN_LISTEN}
     return set()
-
-
-def test_a_request_for_a_seed_rule_waits_in_a_run_of_its_own(world: Supervised) -> None:
-    """The seeds continue while it waits, and do not request it twice."""
-    (file,) = (world.context.project.config / "rules").glob("1-*.yaml")
-    before = file.read_text(encoding="utf-8")
-    file.write_text(f"{before}approve: ben\n", encoding="utf-8")
-    try:
-        runs = [world.api.trigger("fraud_seed_rules") for _ in range(2)]
-        assert [world.api.await_run("fraud_seed_rules", each) for each in runs] == ["success"] * 2
-        (request,) = world.api.call("GET", f"dags/{REQUESTS}/dagRuns")["dag_runs"]
-        until(lambda: waiting_for(world, request) == ["ben"], "the request waits for ben", RUN_S, 0.5)
-        assert [world.api.xcom("fraud_seed_rules", each, "apply") for each in runs] == [[], []]
-    finally:
-        file.write_text(before, encoding="utf-8")
-    # Not deleted: Airflow's scheduler ends if a run that it is about to schedule is gone.
-    world.api.call("PATCH", f"dags/{REQUESTS}/dagRuns/{request['dag_run_id']}", state="success")
-
-
-def waiting_for(world: Supervised, run: dict[str, Any]) -> list[str]:
-    """The users whose answer a run needs."""
-    found = world.api.call("GET", f"dags/{REQUESTS}/dagRuns/{run['dag_run_id']}/hitlDetails")["hitl_details"]
-    return [user["name"] for each in found for user in each["assigned_users"]]
 
 
 @pytest.mark.long

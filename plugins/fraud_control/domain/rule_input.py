@@ -32,7 +32,7 @@ SOURCE: Final = "ui"
 MAX_RULE_ID: Final = 2**53 - 1
 """The largest integer that a browser holds exactly. Rules of other writers may have larger ids."""
 
-_WITHOUT_LINE_FORM: Final = (*REMARKS, "force", "approve")
+_WITHOUT_LINE_FORM: Final = (*REMARKS, "force")
 
 
 @dataclass(frozen=True, slots=True)

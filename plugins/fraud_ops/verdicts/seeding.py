@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -14,7 +13,6 @@ from fraud_rules.model.rule import Rule, RuleDeletion
 from fraud_rules.model.rule_fold import RuleInForce
 from fraud_rules.model.rule_names import in_writing_order
 from fraud_rules.model.ruleset import RuleSet
-from fraud_rules.model.value_list import CollectionName
 
 SEED: Final = "seed"
 
@@ -37,9 +35,7 @@ class SeedEffect(StrEnum):
 @dataclass(frozen=True, slots=True)
 class SeedChange:
     """The change of one rule, list or map. There are no `records` if there is nothing to write; `key` is their key.
-    `details` names the differences. `approvers` are the users who may approve: None if no approval is needed, empty for
-    every approver of rules. `names` has the changed rule, list or map, and those that the rule names in the file or in
-    the log. `rule` is the change of a rule.
+    `details` names the differences. `rule` is the change of a rule.
     """
 
     subject: str
@@ -47,8 +43,6 @@ class SeedChange:
     details: str
     key: bytes = b""
     records: tuple[bytes, ...] = ()
-    approvers: tuple[str, ...] | None = None
-    names: frozenset[CollectionName | int] = frozenset()
     rule: Rule | RuleDeletion | None = None
 
 
@@ -78,49 +72,6 @@ class SeedPlan:
     def records(self) -> Sequence[tuple[bytes, bytes]]:
         """The keys and values of the records to write, in order."""
         return [(change.key, record) for change in self.to_write for record in change.records]
-
-    @property
-    def to_approve(self) -> Sequence[SeedChange]:
-        """The changes that need an approval before they are written."""
-        return [change for change in self.to_write if change.approvers is not None]
-
-    @property
-    def approvers(self) -> Sequence[str]:
-        """The users that the changes name as approvers, by name."""
-        return sorted({name for change in self.to_approve for name in change.approvers or ()})
-
-    @property
-    def at_once(self) -> SeedPlan:
-        """The changes to write without an approval. They do not depend on a change that needs one."""
-        free = [part for part in self._parts() if not part.to_approve]
-        return self._only({change.subject for part in free for change in part.to_write})
-
-    @property
-    def requests(self) -> Mapping[str, SeedPlan]:
-        """The parts that each need an approval, by digest. A part has all changes that depend on each other."""
-        return {part.digest: part for part in self._parts() if part.to_approve}
-
-    def _parts(self) -> Sequence[SeedPlan]:
-        """The written changes, divided where no list, map or rule connects them."""
-        groups: list[tuple[set[CollectionName | int], list[SeedChange]]] = []
-        for change in self.to_write:
-            joined = [group for group in groups if change.names & group[0]]
-            groups = [group for group in groups if group not in joined]
-            names = set(change.names).union(*(group[0] for group in joined))
-            groups.append((names, [each for group in joined for each in group[1]] + [change]))
-        return [self._only({change.subject for change in group}) for _, group in groups]
-
-    def _only(self, subjects: Container[str]) -> SeedPlan:
-        """The plan for these rules, lists and maps only."""
-        changes, collections = (
-            tuple(each for each in part if each.subject in subjects) for part in (self.changes, self.collections)
-        )
-        return SeedPlan(changes, collections, self.naming)
-
-    @property
-    def digest(self) -> str:
-        """The digest of the records to write. An approval holds for one digest."""
-        return hashlib.sha256(b"\n".join(record for _, record in self.records)).hexdigest()
 
     def table(self) -> str:
         """The plan as a Markdown table."""
@@ -164,34 +115,17 @@ def _of_file(rule: Rule, in_force: RuleInForce | None) -> SeedChange:
         return SeedChange(subject, SeedEffect.UNCHANGED, "")
     effect = SeedEffect.CHANGE if known else SeedEffect.CREATE
     details = _differences(known, declared) if known else str(declared.get("name", ""))
-    names = _names(rule) if in_force is None else _names(rule) | _names(in_force.rule)
-    records, approvers = (encode_document(declared),), approvers_of(declared, known)
-    return SeedChange(subject, effect, details, _key(rule.rule_id), records, approvers, names, rule)
+    return SeedChange(subject, effect, details, _key(rule.rule_id), (encode_document(declared),), rule)
 
 
 def _deletion(rule: Rule) -> SeedChange:
     record = encode_document({"ruleId": rule.rule_id, "ruleState": "DELETE", "source": SEED})
-    name, approvers = str(rule.document.get("name", "")), approvers_of(rule.document)
-    names, key, change = _names(rule), _key(rule.rule_id), RuleDeletion(rule.rule_id)
-    return SeedChange(f"rule {rule.rule_id}", SeedEffect.DELETE, name, key, (record,), approvers, names, change)
-
-
-def _names(rule: Rule) -> frozenset[CollectionName | int]:
-    """The rule, and the rules, lists and maps that it names."""
-    return frozenset({rule.rule_id, *rule.named_rules, *rule.collections})
+    name, change = str(rule.document.get("name", "")), RuleDeletion(rule.rule_id)
+    return SeedChange(f"rule {rule.rule_id}", SeedEffect.DELETE, name, _key(rule.rule_id), (record,), change)
 
 
 def _key(rule_id: int) -> bytes:
     return str(rule_id).encode()
-
-
-def approvers_of(*documents: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Read `approve`: `true` requires an approval by any approver, `ann, bob` by one of them. None requires none."""
-    approvals = [each for document in documents if (each := document.get("approve", False))]
-    if not approvals:
-        return None
-    named = [name.strip() for each in approvals if isinstance(each, str) for name in each.split(",")]
-    return tuple(dict.fromkeys(name for name in named if name))
 
 
 def _differences(known: Mapping[str, Any], declared: Mapping[str, Any]) -> str:

@@ -44,7 +44,7 @@ class SeedRulesHook(BaseHook):
         validated = validate_files([self.project.config / "rules"], self.schema, limits)
         seeds = [seed for kind in CollectionKind for seed in read_seed_folder(kind, self.project.config, limits)]
         log = read_rules(self.kafka, self.schema, self.settings, settled=True).timeline
-        return replace(seed_plan(validated, log.latest), collections=seed_collections(seeds, validated, log, limits))
+        return replace(seed_plan(validated, log.latest), collections=seed_collections(seeds, log, limits))
 
     def write(self, plan: SeedPlan) -> list[int]:
         """Append the plan's records and return their versions."""

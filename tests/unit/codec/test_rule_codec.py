@@ -181,7 +181,7 @@ def test_deletions_and_controls(value: bytes, change: object) -> None:
             {"aggregatorFunctionType": "COUNT_DISTINCT", "unique": ["paymentType", "beneficiaryId"]},
             {"unique": ("beneficiaryId", "paymentType"), "aggregate_field": None},
         ),
-        ({"name": "N", "description": "D", "severity": "high", "owner": "me", "approve": True}, {"rule_id": 1}),
+        ({"name": "N", "description": "D", "severity": "high", "owner": "me"}, {"rule_id": 1}),
     ],
 )
 def test_members(changes: dict[str, object], expected: dict[str, object]) -> None:

@@ -53,7 +53,6 @@ WITH_MEMBER: dict[str, dict[str, object]] = {
     "source": {"source": "seed"},
     "force": {"force": True},
     "warmUp": {"warmUp": True},
-    "approve": {"approve": True},
 }
 """Each member of a rule, with the other members that it needs. A rule cannot have `controlType`."""
 EXPRESSED = {*list(WITH_MEMBER)[:9], "controlType"}

@@ -30,9 +30,9 @@ def found(scene: Scene, seeds: Path | None = None) -> list[tuple[int | None, str
     return [(each.item.rule_id, each.source) for each in unapproved_rules(scene.database, lambda: known)]
 
 
-def seeded(folder: Path, **members: object) -> Path:
+def seeded(folder: Path) -> Path:
     (folder / "rules").mkdir()
-    (folder / "rules" / "a.yaml").write_text(yaml.safe_dump({"ruleId": 1, "ruleState": "ACTIVE", **RULE, **members}))
+    (folder / "rules" / "a.yaml").write_text(yaml.safe_dump({"ruleId": 1, "ruleState": "ACTIVE", **RULE}))
     return folder / "rules"
 
 
@@ -49,7 +49,7 @@ def test_an_active_rule_of_another_writer_is_unapproved_whatever_its_source_says
 def test_a_rule_with_the_content_of_a_seed_file_is_approved(scene: Scene, log: MemoryLog, tmp_path: Path) -> None:
     log.write(ruleId=1, ruleState="ACTIVE", source="seed")
     log.apply_record()
-    seeds = seeded(tmp_path, approve="pat")
+    seeds = seeded(tmp_path)
     assert found(scene, seeds) == []
     log.write(ruleId=1, ruleState="ACTIVE", source="seed", limit=1)
     log.apply_record()

@@ -40,7 +40,6 @@ DAGS = {
     "fraud_detector_ops",
     "fraud_nightly_reevaluation",
     "fraud_retention",
-    "fraud_seed_approval",
     "fraud_seed_rules",
     "fraud_supervision",
     "fraud_topics",
@@ -132,7 +131,7 @@ def test_a_page_names_its_owner_and_its_deadline(bag: DagBag) -> None:
         assert dag.description, dag.dag_id
         assert "fraud" in dag.tags, dag.dag_id
         assert dag.deadline, dag.dag_id
-        assert (dag.max_active_runs == 1) is (dag.dag_id != "fraud_seed_approval"), "no request waits for another one"
+        assert dag.max_active_runs == 1, dag.dag_id
         assert not dag.catchup, dag.dag_id
         for task in dag.tasks:
             assert task.owner == "fraud-platform", task.task_id
@@ -246,9 +245,7 @@ def test_the_functions_apply_the_options_of_an_installation() -> None:
     assert [each.kafka_conn_id for each in job.on_failure_callback] == ["payments_kafka"]
     assert [each.callback.kwargs["kafka_conn_id"] for each in dag.deadline] == ["payments_kafka"]
     assert warm_up.create_dag(options).get_task("warm_up").kafka_conn_id == "payments_kafka"
-    seeds = seed_rules.create_dag(options, approval_dag_id="risk_approval")
-    assert seeds.get_task("diff").approval_dag_id == "risk_approval"
-    assert seeds.get_task("request").partial_kwargs["trigger_dag_id"] == "risk_approval"
+    assert seed_rules.create_dag(options).get_task("apply").kafka_conn_id == "payments_kafka"
 
 
 @pytest.mark.parametrize(

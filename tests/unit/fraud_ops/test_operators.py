@@ -36,7 +36,7 @@ from fraud_rules_airflow.operators.checkpoint import CHECKPOINT, CheckCheckpoint
 from fraud_rules_airflow.operators.detector import DecisionOperator, DeployOperator
 from fraud_rules_airflow.operators.drill import DRILL, RestoreDrillOperator
 from fraud_rules_airflow.operators.mixed_releases import report_mixed_releases
-from fraud_rules_airflow.operators.rules import SeedApplyOperator, SeedApprovalOperator, SeedDiffOperator
+from fraud_rules_airflow.operators.rules import SeedApplyOperator
 from fraud_rules_airflow.operators.supervise import SuperviseOperator
 from fraud_rules_airflow.operators.supervision import CheckSupervisionOperator
 from fraud_rules_airflow.operators.topics import ApplyTopicsOperator
@@ -72,13 +72,12 @@ class Events(list[Any]):
 
 @dataclass
 class Run:
-    """The parts of a context that an operator reads: XComs, the user who triggered the run, states of other runs."""
+    """The parts of a context that an operator reads: XComs, and the user who triggered the run."""
 
     user: str | None = None
     run_id: str = "manual__1"
     pulled: dict[str, Any] = field(default_factory=dict)
     pushed: dict[str, Any] = field(default_factory=dict)
-    states: dict[str, Any] = field(default_factory=dict)
     drills: list[dict[str, Any]] = field(default_factory=list)
     events: dict[Any, Any] = field(default_factory=lambda: defaultdict(SimpleNamespace))
 
@@ -100,9 +99,6 @@ class Run:
 
     def xcom_push(self, key: str, value: Any) -> None:
         self.pushed[key] = value
-
-    def get_task_states(self, dag_id: str, **_: Any) -> dict[str, Any]:
-        return self.states
 
     def xcom_pull(self, task_ids: str, key: str = "", **_: Any) -> Any:
         return self.pulled.get(task_ids, self.pushed.get(key))
@@ -458,76 +454,9 @@ def test_a_connection_that_is_missing_or_wrong_is_named(
 
 
 def test_rules_are_seeded_once(home: Path, topics: OwnTopics) -> None:
-    assert diff() == []
     seeds = [*(home / "config" / "rules").iterdir(), *(home / "config" / "lists").iterdir()]
-    assert seed() == list(range(len(seeds)))
-    assert diff() == []
-    assert seed() == []
-
-
-def test_a_request_does_not_hold_up_the_other_seeds(home: Path, topics: OwnTopics) -> None:
-    seed()
-    amend(home, "1-*.yaml", "approve: true\nlimit: 7\n")
-    (request,) = diff()
-    assert request == {
-        "trigger_run_id": request["conf"]["request"], "conf": request["conf"], "reset_dag_run": False,
-    }  # fmt: skip
-    amend(home, "2-*.yaml", "limit: 8\n")
-    (written,) = seed()
-    assert diff() == [request], "the same change has the same run"
-    assert apply_request(request) == [written + 1]
-    assert diff() == []
-
-
-@pytest.mark.parametrize(
-    ("approve", "apply", "found"),
-    [
-        ("awaiting_input", None, [False]),
-        ("success", "skipped", []),
-        ("failed", "upstream_failed", [True]),
-        ("skipped", "skipped", [True]),
-        ("success", "success", [True]),
-    ],
-    ids=["open", "rejected", "no answer", "void, but again in the files", "written, and then changed back"],
-)
-def test_a_request_follows_from_its_last_run(
-    approve: str, apply: str | None, found: list[bool], home: Path, topics: OwnTopics
-) -> None:
-    amend(home, "1-*.yaml", "approve: true\n")
-    (request,) = diff()
-    states = {request["trigger_run_id"]: {"approve": approve, "apply": apply}}
-    assert [each["reset_dag_run"] for each in diff(states)] == found
-
-
-def test_an_unseen_difference_is_not_written(home: Path) -> None:
-    for approved in (False, True):
-        with pytest.raises(AirflowFailException, match="changed since the difference was shown"):
-            SeedApplyOperator(task_id="apply", digest="of something else", approved=approved).execute(Run().context)
-
-
-def test_a_requester_cannot_approve_the_request(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    amend(home, "1-*.yaml", "approve: true\n")
-    (request,) = diff()
-    monkeypatch.setenv("AIRFLOW_VAR_FRAUD_RULE_APPROVERS", '["ann"]')
-    asked = Run(user="ann")
-    with pytest.raises(AirflowFailException, match="no user can approve"):
-        SeedApprovalOperator(task_id="approve", **request["conf"]).execute(asked.context)
-    answer = {"responded_by_user": {"id": "ann", "name": "ann"}, "chosen_options": ["Approve"], "params_input": {}}
-    with pytest.raises(AirflowFailException, match="cannot approve it"):
-        SeedApprovalOperator(task_id="approve", **request["conf"]).execute_complete(asked.context, answer)
-
-
-def test_a_request_is_void_after_another_change(home: Path) -> None:
-    amend(home, "1-*.yaml", "approve: true\n")
-    (request,) = diff()
-    amend(home, "1-*.yaml", "limit: 7\n")
-    unanswered = {"error": "no answer", "error_type": "timeout"}
-    operator = SeedApprovalOperator(task_id="approve", **request["conf"])
-    for step in (operator.execute, lambda context: operator.execute_complete(context, unanswered)):
-        with pytest.raises(AirflowSkipException, match="it is void"):
-            step(Run().context)
-    with pytest.raises(AirflowFailException, match="changed since the difference was shown"):
-        apply_request(request)
+    written = [SeedApplyOperator(task_id="apply").execute(Run().context) for _ in range(2)]
+    assert written == [list(range(len(seeds))), []]
 
 
 def test_seeds_are_live_beside_an_unreadable_report(home: Path, topics: OwnTopics) -> None:
@@ -536,27 +465,6 @@ def test_seeds_are_live_beside_an_unreadable_report(home: Path, topics: OwnTopic
     with pytest.raises(TaskDeferred) as waits:
         RulesLiveSensor(task_id="live", versions=[7]).execute(Run().context)
     assert asyncio.run(first_event(waits.value.trigger)).payload == {"live": [7], "refused": {}}
-
-
-def amend(home: Path, name: str, members: str) -> None:
-    """Replace members of a seed rule."""
-    (file,) = (home / "config" / "rules").glob(name)
-    file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text()) | yaml.safe_load(members)))
-
-
-def diff(states: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-    return SeedDiffOperator(task_id="diff").execute(Run(states=states or {}).context)
-
-
-def seed() -> list[int]:
-    run = Run()
-    SeedDiffOperator(task_id="diff").execute(run.context)
-    return SeedApplyOperator(task_id="apply", digest=run.pushed["digest"]).execute(run.context)
-
-
-def apply_request(request: dict[str, Any]) -> list[int]:
-    operator = SeedApplyOperator(task_id="apply", digest=request["conf"]["request"], approved=True)
-    return operator.execute(Run().context)
 
 
 def test_topics_are_checked_and_a_loss_is_refused(home: Path, topics: OwnTopics) -> None:

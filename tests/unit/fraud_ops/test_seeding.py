@@ -69,7 +69,7 @@ def test_each_rule_is_created_changed_deleted_or_left(schema: TransactionSchema)
         "rule 4": SeedEffect.DELETE,
         "rule 5": SeedEffect.LEFT_ALONE,
     }
-    assert [each.subject for each in plan.to_write] == ["rule 1", "rule 2", "rule 4"]
+    assert subjects(plan) == ["rule 1", "rule 2", "rule 4"]
     assert "limit: 100 → 200" in plan.table()
     assert "belongs to ui" in plan.table()
 
@@ -81,29 +81,6 @@ def test_a_written_change_is_not_written_again(schema: TransactionSchema) -> Non
     assert {each.source for each in written} == {"seed"}
     log = in_log(schema, *(dict(each.document) for each in written))
     assert not seed_plan(files, log).to_write
-    assert first.digest != seed_plan(files, log).digest
-
-
-@pytest.mark.parametrize(
-    ("wanted", "known", "approvers"),
-    [
-        (rule(1), None, None),
-        (rule(1, approve=True), None, ()),
-        (rule(1, approve="ann, bob"), None, ("ann", "bob")),
-        (rule(1, limit=5), rule(1, source="seed", approve=True), ()),
-        (None, rule(1, source="seed", approve="ann"), ("ann",)),
-        (None, rule(1, source="seed"), None),
-    ],
-    ids=["nobody", "somebody", "one of two", "it was so before", "a deletion", "a deletion nobody asks about"],
-)
-def test_some_changes_need_an_approval(
-    wanted: Document | None, known: Document | None, approvers: tuple[str, ...] | None, schema: TransactionSchema
-) -> None:
-    files = in_files(schema, *([wanted] if wanted else []))
-    plan = seed_plan(files, in_log(schema, *([known] if known else [])))
-    (change,) = plan.to_write
-    assert change.approvers == approvers
-    assert bool(plan.to_approve) is (approvers is not None)
 
 
 def test_nothing_is_seeded_when_a_file_is_wrong(schema: TransactionSchema) -> None:
@@ -134,7 +111,7 @@ def test_each_list_is_created_changed_deleted_or_left(schema: TransactionSchema)
     seeds = [
         SeedCollection(f"{name}.yaml", name, ListType.LONG, dict.fromkeys(values)) for name, values in wanted.items()
     ]
-    found = seed_collections(seeds, [], log, RuleLimits())
+    found = seed_collections(seeds, log, RuleLimits())
     assert {each.subject: each.effect for each in found} == {
         "list new": SeedEffect.CREATE,
         "list changed": SeedEffect.CHANGE,
@@ -143,7 +120,7 @@ def test_each_list_is_created_changed_deleted_or_left(schema: TransactionSchema)
         "list edited": SeedEffect.LEFT_ALONE,
     }
     plan = SeedPlan(seed_plan(in_files(schema, rule(1)), log.latest).changes, found)
-    assert [each.subject for each in plan.to_write] == ["list changed", "list new", "rule 1", "list gone"]
+    assert subjects(plan) == ["list changed", "list new", "rule 1", "list gone"]
     after = log.extended(
         [read_entry(log.end + i, 9_000, value, schema, RuleLimits()) for i, (_, value) in enumerate(plan.records)]
     )
@@ -158,57 +135,23 @@ def test_a_map_is_seeded_like_a_list_of_the_same_name(schema: TransactionSchema)
     types = {"keyType": "long", "valueType": "decimal", "source": "seed"}
     gone = {"mapName": "gone", "mapOperation": "SET", "entries": {"1": "1"}, **types}
     log = timeline(schema, gone, changed("limits", "SET", 1))
-    files = in_files(schema, rule(1, when="map('limits', payeeId) > 1", approve=True))
+    files = in_files(schema, rule(1, when="map('limits', payeeId) > 1"))
     seeds = [
         SeedCollection("maps.yaml", "limits", of_type, {7: 250_000_000}),
         SeedCollection("lists.yaml", "limits", ListType.LONG, {1: None}),
     ]
-    found = seed_collections(seeds, files, log, RuleLimits())
-    assert [(each.subject, each.effect, each.approvers) for each in found] == [
-        ("list limits", SeedEffect.UNCHANGED, None),
-        ("map gone", SeedEffect.DELETE, None),
-        ("map limits", SeedEffect.CREATE, ()),
+    found = seed_collections(seeds, log, RuleLimits())
+    assert [(each.subject, each.effect) for each in found] == [
+        ("list limits", SeedEffect.UNCHANGED),
+        ("map gone", SeedEffect.DELETE),
+        ("map limits", SeedEffect.CREATE),
     ]
     plan = SeedPlan(seed_plan(files, log.latest).changes, found)
-    assert [subjects(part) for part in plan.requests.values()] == [["map limits", "rule 1"]]
+    assert subjects(plan) == ["map limits", "rule 1", "map gone"]
     after = log.extended(
         [read_entry(log.end + i, 9_000, value, schema, RuleLimits()) for i, (_, value) in enumerate(plan.records)]
     )
     assert {name: each.entries() for name, each in after.maps.items()} == {"limits": {7: 250_000_000}}
-
-
-def test_a_list_needs_the_approvals_of_its_rules(schema: TransactionSchema) -> None:
-    log = timeline(schema, changed("mules", "SET", 1))
-    seeds = [SeedCollection("mules.yaml", "mules", ListType.LONG, dict.fromkeys([1, 2]))]
-    when = "beneficiaryId in list('mules')"
-    for approve, approvers in ((None, None), (True, ()), ("ann", ("ann",))):
-        members = {} if approve is None else {"approve": approve}
-        files = in_files(schema, rule(1, when=when, **members))
-        (change,) = seed_collections(seeds, files, log, RuleLimits())
-        assert change.approvers == approvers
-
-
-def test_only_changes_that_a_list_connects_wait_together(schema: TransactionSchema) -> None:
-    """Rules 1 and 2 name the same list, and rule 1 needs an approval. Rules 3 and 4 are on their own."""
-    when = "beneficiaryId in list('mules')"
-    documents = rule(1, when=when, approve=True), rule(2, when=when), rule(3), rule(4, approve="ann")
-    files, log = in_files(schema, *documents), timeline(schema)
-    lists = seed_collections(
-        [SeedCollection("mules.yaml", "mules", ListType.LONG, dict.fromkeys([1]))], files, log, RuleLimits()
-    )
-    plan = SeedPlan(seed_plan(files, log.latest).changes, lists)
-    assert subjects(plan.at_once) == ["rule 3"]
-    assert [subjects(part) for part in plan.requests.values()] == [["list mules", "rule 1", "rule 2"], ["rule 4"]]
-    assert [part.approvers for part in plan.requests.values()] == [[], ["ann"]]
-
-
-def test_a_rule_that_no_longer_names_a_list_waits_with_its_deletion(schema: TransactionSchema) -> None:
-    named = rule(1, when="beneficiaryId in list('mules')", source="seed", approve=True)
-    log = timeline(schema, changed("mules", "SET", 1), named)
-    files = in_files(schema, rule(1))
-    plan = SeedPlan(seed_plan(files, log.latest).changes, seed_collections([], files, log, RuleLimits()))
-    assert [subjects(part) for part in plan.requests.values()] == [["rule 1", "list mules"]]
-    assert not plan.at_once.to_write
 
 
 def naming(rule_id: int, *named: int, **members: Any) -> Document:
@@ -216,11 +159,9 @@ def naming(rule_id: int, *named: int, **members: Any) -> Document:
 
 
 def test_a_rule_is_written_after_those_that_it_names_and_deleted_before_them(schema: TransactionSchema) -> None:
-    files = in_files(schema, naming(1, 4), rule(4), rule(5, approve=True), naming(6, 5))
+    files = in_files(schema, naming(1, 4), rule(4), rule(5), naming(6, 5))
     plan = seed_plan(files, in_log(schema, rule(2, source="seed"), naming(3, 2)))
     assert subjects(plan) == ["rule 3", "rule 4", "rule 5", "rule 1", "rule 6", "rule 2"]
-    assert subjects(plan.at_once) == ["rule 3", "rule 4", "rule 1", "rule 2"]
-    assert [subjects(part) for part in plan.requests.values()] == [["rule 5", "rule 6"]]
 
 
 def subjects(plan: SeedPlan) -> list[str]:

@@ -34,7 +34,7 @@ _MOST_READ: Final = 20
 _PRESENT_DAYS: Final = 7
 _LEAST_MS: Final = 3_600_000
 _STATE: Final = "ruleState"
-_WITHOUT_EFFECT: Final = frozenset({*REMARKS, _STATE, "ruleId", "action", "weight", "source", "force", "approve"})
+_WITHOUT_EFFECT: Final = frozenset({*REMARKS, _STATE, "ruleId", "action", "weight", "source", "force"})
 """The members that do not decide when a rule fires: only how its alerts look and what they cause."""
 
 _decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode

@@ -18,8 +18,6 @@ from fraud_control.store.models import ApprovalRow, RevisionRow
 SeedContents = Callable[[], Mapping[int, Collection[bytes]]]
 """Reads the contents of the seed files, by rule id."""
 
-_WRITER_MEMBERS: Final = frozenset({"source", "approve"})
-"""The members that say who wrote or approved a rule. They have no effect on it."""
 _MOST_READ: Final = 1_000
 
 
@@ -44,8 +42,8 @@ def no_seeds() -> Mapping[int, Collection[bytes]]:
 
 
 def content_of(document: Mapping[str, Any]) -> bytes:
-    """The content of a rule as canonical JSON, with its state."""
-    return canonical({name: value for name, value in document.items() if name not in _WRITER_MEMBERS})
+    """The content of a rule as canonical JSON, with its state but without its writer."""
+    return canonical({name: value for name, value in document.items() if name != "source"})
 
 
 def _active(document: Mapping[str, Any]) -> bytes:

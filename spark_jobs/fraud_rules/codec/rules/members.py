@@ -61,9 +61,8 @@ MEMBERS = (
     "source",
     "force",
     "warmUp",
-    "approve",
 )
-"""The members that a record may have. `approve` is for the tool that applies seed files; the detector ignores it."""
+"""The members that a record may have."""
 
 REMARKS = ("name", "description", "severity", "owner")
 """The members for display. They do not affect the evaluation; `severity` sets the default of `weight`."""
@@ -411,14 +410,12 @@ class MemberReader:
         return text
 
     def check_remarks(self) -> None:
-        """Check the members that the detector does not use: those for display, `approve`, and `controlType`, which must
-        be absent."""
+        """Check the members that the detector does not use: those for display, and `controlType`, which must be
+        absent."""
         for name in REMARKS:
             text = self._text(name)
             if text is not None and len(text) > self._limits.max_text_chars:
                 self.reject(name, f"has {len(text)} characters, at most {self._limits.max_text_chars} are allowed")
-        if not isinstance(self._document.get("approve", False), bool | str):
-            self.reject("approve", "must be true, false or a text")
         if "controlType" in self._document:
             self.reject("controlType", "is for ruleState CONTROL only")
 

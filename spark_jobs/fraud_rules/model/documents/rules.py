@@ -77,7 +77,6 @@ class RuleDocument(Struct, rename="camel", kw_only=True):
     source: str | UnsetType = UNSET
     force: bool | UnsetType = UNSET
     warm_up: bool | UnsetType = UNSET
-    approve: bool | str | UnsetType = UNSET
 
 
 class ExportedRuleDocument(RuleDocument, rename="camel", kw_only=True):
