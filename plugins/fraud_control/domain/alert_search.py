@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Final
 
 from pydantic import Field
+from pydantic.alias_generators import to_camel
 
 from fraud_control.domain.read_models import EpochMs, ReadModel
 
@@ -42,14 +43,11 @@ class AlertSort(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class AlertSearch:
-    """The filters of a search; None and empty values select every alert.
+class ReviewSearch:
+    """The filters that alerts and cases have in common; None and empty values select all.
 
-    `since_ms` (inclusive) and `until_ms` (exclusive) bound the append time.
-    `min_amount` and `max_amount` are inclusive; they and the sort by amount leave out alerts without an amount. `text`
-    is the beginning of a value of the key, or of an id or a text of the payment. `entity` is a member of the key.
-    `alert_id` selects one alert.
-    `shadow`, `corrections` and `snoozed` select as `AlertFilter` does.
+    `text` is the beginning of a value, and `entity` a field and its value. `since_ms` (inclusive) and `until_ms`
+    (exclusive) bound append times. `alert_id` selects one alert, or its case.
     """
 
     rule_id: int | None = None
@@ -57,36 +55,41 @@ class AlertSearch:
     since_ms: int | None = None
     until_ms: int | None = None
     severities: frozenset[AlertSeverity] = frozenset()
+    entity: tuple[str, str] | None = None
+    alert_id: str | None = None
+
+    def described(self) -> dict[str, object]:
+        """The filters that are set, as plain values, for the audit log."""
+        values = [(each, getattr(self, each.name)) for each in fields(self) if each.name != "sort"]
+        return {
+            to_camel(each.name.removesuffix("_ms")): _plain(value) for each, value in values if value != each.default
+        }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return dict(zip(("field", "value"), value, strict=True))
+    return sorted(value) if isinstance(value, frozenset) else value
+
+
+@dataclass(frozen=True, slots=True)
+class AlertSearch(ReviewSearch):
+    """The filters of a search of alerts.
+
+    `min_amount` and `max_amount` are inclusive; they and the sort by amount leave out alerts without an amount. `text`
+    is the beginning of a value of the key, or of an id or a text of the payment. `entity` is a member of the key.
+    `shadow` selects only shadow alerts (true) or only others (false), and `corrections` does the same with corrected
+    alerts. `snoozed` includes the alerts of snoozed rules and keys.
+    """
+
     min_amount: float | None = None
     max_amount: float | None = None
     verdict: ReviewVerdict | None = None
-    entity: tuple[str, str] | None = None
     case_id: int | None = None
-    alert_id: str | None = None
     shadow: bool | None = None
     corrections: bool | None = None
     snoozed: bool = False
     sort: AlertSort = AlertSort.NEWEST
-
-    def described(self) -> dict[str, object]:
-        """The filters that are set, as plain values, for the audit log."""
-        values: dict[str, object] = {
-            "ruleId": self.rule_id,
-            "text": self.text,
-            "since": self.since_ms,
-            "until": self.until_ms,
-            "severities": sorted(self.severities),
-            "minAmount": self.min_amount,
-            "maxAmount": self.max_amount,
-            "verdict": self.verdict,
-            "entity": None if self.entity is None else dict(zip(("field", "value"), self.entity, strict=True)),
-            "caseId": self.case_id,
-            "alertId": self.alert_id,
-            "shadow": self.shadow,
-            "corrections": self.corrections,
-            "snoozed": self.snoozed or None,
-        }
-        return {name: value for name, value in values.items() if value not in (None, "", [])}
 
     @property
     def is_selective(self) -> bool:

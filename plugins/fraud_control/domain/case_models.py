@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import Field
 
-from fraud_control.domain.alert_search import AlertSeverity
+from fraud_control.domain.alert_search import AlertSeverity, ReviewSearch
 from fraud_control.domain.read_models import EpochMs, JsonDocument, ReadModel
 
 URGENCIES: Final = tuple(AlertSeverity)
@@ -59,48 +59,20 @@ class CaseSort(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class CaseSearch:
-    """The filters of the review queue; None and empty values select every case.
+class CaseSearch(ReviewSearch):
+    """The filters of the review queue. `text` and `entity` are those of the case, and the times bound all its alerts.
 
-    `entity` is a field and its value. `text` is the beginning of a value. `alert_id` selects the case of one alert.
     `handed` selects the cases that another user has assigned to their assignee, and `overdue` those that should be
-    closed by now. `since_ms` (inclusive) and `until_ms` (exclusive) bound all alerts of a case. With `only_rule`, a
-    case has alerts of no other rule than `rule_id`.
+    closed by now. With `only_rule`, a case has alerts of no other rule than `rule_id`.
     """
 
     statuses: frozenset[CaseStatus] = frozenset()
     assignee: str | None = None
     unassigned: bool = False
-    severities: frozenset[AlertSeverity] = frozenset()
-    rule_id: int | None = None
-    entity: tuple[str, str] | None = None
-    text: str = ""
-    alert_id: str | None = None
-    since_ms: int | None = None
-    until_ms: int | None = None
     only_rule: bool = False
     handed: bool = False
     overdue: bool = False
     sort: CaseSort = CaseSort.SEVERITY
-
-    def described(self) -> dict[str, object]:
-        """The filters that are set, as plain values, for the audit log."""
-        values: dict[str, object] = {
-            "statuses": sorted(self.statuses),
-            "assignee": self.assignee,
-            "unassigned": self.unassigned,
-            "severities": sorted(self.severities),
-            "ruleId": self.rule_id,
-            "onlyRule": self.only_rule,
-            "entity": None if self.entity is None else dict(zip(("field", "value"), self.entity, strict=True)),
-            "text": self.text,
-            "alertId": self.alert_id,
-            "since": self.since_ms,
-            "until": self.until_ms,
-            "handed": self.handed,
-            "overdue": self.overdue,
-        }
-        return {name: value for name, value in values.items() if value}
 
 
 class CaseRule(ReadModel):

@@ -1,9 +1,9 @@
-"""The query parameters of a search of alerts. The page's address has the same names."""
+"""The query parameters of a search of alerts or cases. The page's address has the same names."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -23,8 +23,8 @@ Time = Annotated[
 Amount = Annotated[float | None, Field(ge=-1e18, le=1e18, allow_inf_nan=False)]
 
 
-class AlertQuery(BaseModel):
-    """`since` is inclusive, `until` exclusive, amounts are inclusive."""
+class ReviewQuery(BaseModel):
+    """The filters that alerts and cases have in common. `since` is inclusive, `until` exclusive."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
 
@@ -33,19 +33,38 @@ class AlertQuery(BaseModel):
         str,
         Field(
             max_length=200,
-            description="The beginning of a value: of the key, or of an id or a text of the payment. "
-            "Fewer than 3 characters match a whole value.",
+            description="The beginning of the value of a case, or of a value of an alert: of the key, or of an id or a "
+            "text of the payment. For alerts, fewer than 3 characters match a whole value.",
         ),
     ] = ""
     since: Time = None
     until: Time = None
-    severity: Annotated[list[AlertSeverity], Field(max_length=5)] = []
+    severity: Annotated[frozenset[AlertSeverity], Field(max_length=5)] = frozenset()
+    entity: Annotated[
+        str | None, Field(max_length=400, description="The entity of a case, or a member of the key: FIELD:VALUE.")
+    ] = None
+    alert_id: Annotated[str | None, Field(pattern=r"^[0-9a-fA-F-]{36}$", description="One alert, or its case.")] = None
+
+    def common(self, now_ms: int) -> dict[str, Any]:
+        """The members of `ReviewSearch`. Ages count from `now_ms`. Raises WebError."""
+        return {
+            "rule_id": self.rule_id,
+            "text": self.text.strip(),
+            "since_ms": time_ms(self.since, now_ms),
+            "until_ms": time_ms(self.until, now_ms),
+            "severities": self.severity,
+            "entity": entity_of(self.entity),
+            "alert_id": None if self.alert_id is None else self.alert_id.lower(),
+        }
+
+
+class AlertQuery(ReviewQuery):
+    """The filters of a search of alerts. Amounts are inclusive."""
+
     min_amount: Amount = None
     max_amount: Amount = None
     verdict: ReviewVerdict | None = None
-    entity: Annotated[str | None, Field(max_length=400, description="A member of the key: FIELD:VALUE.")] = None
     case_id: Annotated[int | None, Field(ge=1, le=2**31 - 1)] = None
-    alert_id: Annotated[str | None, Field(pattern=r"^[0-9a-fA-F-]{36}$", description="One alert.")] = None
     shadow: bool | None = None
     corrections: bool | None = None
     snoozed: bool = False
@@ -54,17 +73,11 @@ class AlertQuery(BaseModel):
     def search(self, now_ms: int) -> AlertSearch:
         """Build the search. Ages count from `now_ms`. Raises WebError."""
         return AlertSearch(
-            rule_id=self.rule_id,
-            text=self.text.strip(),
-            since_ms=time_ms(self.since, now_ms),
-            until_ms=time_ms(self.until, now_ms),
-            severities=frozenset(self.severity),
+            **self.common(now_ms),
             min_amount=self.min_amount,
             max_amount=self.max_amount,
             verdict=self.verdict,
-            entity=entity_of(self.entity),
             case_id=self.case_id,
-            alert_id=None if self.alert_id is None else self.alert_id.lower(),
             shadow=self.shadow,
             corrections=self.corrections,
             snoozed=self.snoozed,

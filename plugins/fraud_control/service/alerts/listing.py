@@ -7,34 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
+from fraud_control.domain.alert_search import AlertSearch
 from fraud_control.domain.snoozing import Snoozing
 from fraud_control.feed.events import FeedAlert
 from fraud_control.feed.memory import AlertsInMemory, Edge, FeedMemory
 from fraud_control.feed.past import PastAlerts, PastRecord, Search, SearchCut
 from fraud_control.feed.place import FeedSource, Position
-
-
-@dataclass(frozen=True, slots=True)
-class AlertFilter:
-    """The filter of a list of alerts.
-
-    `key` is text in a value of the key. `shadow` selects only shadow alerts (true) or only others (false), and
-    `corrections` does the same with corrected alerts. `snoozed` includes the alerts of snoozed rules and keys.
-    """
-
-    rule_id: int | None = None
-    key: str = ""
-    shadow: bool | None = None
-    corrections: bool | None = None
-    snoozed: bool = False
-
-    @property
-    def sources(self) -> Sequence[FeedSource]:
-        """The topics that can hold such alerts."""
-        everywhere = (FeedSource.ALERTS, FeedSource.SHADOW, FeedSource.CORRECTIONS)
-        if self.shadow is None:
-            return everywhere
-        return [each for each in everywhere if each is not (FeedSource.ALERTS if self.shadow else FeedSource.SHADOW)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +37,17 @@ class AlertList:
         self._past = past
         self._snoozing = snoozing
 
-    def page(self, chosen: AlertFilter, before: Position | None, limit: int) -> AlertPage:
+    def page(self, chosen: AlertSearch, before: Position | None, limit: int, key: str = "") -> AlertPage:
         """List at most `limit` alerts before a position. If memory lacks some, read the topics, which may raise
         BrokerUnavailable.
+
+        The search must not need the index. `key` is text in a value of the key.
         """
-        selection = _Selection(self._memory, chosen, self._snoozing())
+        selection, sources = _Selection(self._memory, chosen, key, self._snoozing()), _sources(chosen.shadow)
         kept, found, last = self._memory.kept(), list[FeedAlert](), before
         with self._past.searching() as search:
             try:
-                for position, alert in _merged(kept, search, chosen.sources, before):
+                for position, alert in _merged(kept, search, sources, before):
                     if alert is not None and selection.accepts(alert):
                         if len(found) == limit:
                             return AlertPage(found, found[-1].position)
@@ -76,7 +56,7 @@ class AlertList:
             except SearchCut:
                 assert last is not None  # a search reads at least one record before it ends
                 return AlertPage(found, last, last[0])
-        return AlertPage(found, lost=self._lost(kept, search, chosen.sources))
+        return AlertPage(found, lost=self._lost(kept, search, sources))
 
     def alert(self, alert_id: str, position: Position | None = None) -> FeedAlert | None:
         """Read an alert from memory, else from its position in the topics. Raises BrokerUnavailable."""
@@ -88,6 +68,14 @@ class AlertList:
     def _lost(self, kept: AlertsInMemory, search: Search, sources: Sequence[FeedSource]) -> Sequence[str]:
         begun_later = {each for each in sources if kept.edges.get(each, Edge()).first > 0}
         return [self._past.topic(each) for each in sorted(begun_later | search.lost)]
+
+
+def _sources(shadow: bool | None) -> Sequence[FeedSource]:
+    """The topics that can hold alerts, shadow alerts only (true) or others only (false)."""
+    everywhere = (FeedSource.ALERTS, FeedSource.SHADOW, FeedSource.CORRECTIONS)
+    if shadow is None:
+        return everywhere
+    return [each for each in everywhere if each is not (FeedSource.ALERTS if shadow else FeedSource.SHADOW)]
 
 
 def _merged(
@@ -123,10 +111,10 @@ def _older(search: Search, source: FeedSource, edge: Edge, before: Position | No
 class _Selection:
     """Selects the alerts that match the filter, each once."""
 
-    def __init__(self, memory: FeedMemory, chosen: AlertFilter, snoozing: Snoozing) -> None:
+    def __init__(self, memory: FeedMemory, chosen: AlertSearch, key: str, snoozing: Snoozing) -> None:
         self._memory = memory
         self._filter = chosen
-        self._key = chosen.key.lower()
+        self._key = key.lower()
         self._snoozing = snoozing
         self._seen: set[str] = set()
 

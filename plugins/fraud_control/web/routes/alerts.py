@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from fraud_control.composition import ControlPlane
 from fraud_control.domain import read_models
-from fraud_control.domain.alert_search import AlertSort
+from fraud_control.domain.alert_search import AlertSearch, AlertSort
 from fraud_control.domain.errors import NotFound
 from fraud_control.feed.events import FeedAlert
 from fraud_control.feed.fire_stats import RuleFireStats
@@ -21,7 +21,6 @@ from fraud_control.feed.follower import FeedReader
 from fraud_control.feed.hub import Seat
 from fraud_control.feed.place import FeedPlace
 from fraud_control.service import alert_marks
-from fraud_control.service.alerts.listing import AlertFilter
 from fraud_control.web.alert_query import AlertQuery, position_of
 from fraud_control.web.answer import ZIP_ANSWER, answer, json_answer, nothing, zip_answer
 from fraud_control.web.auth import CurrentActor, CurrentUser
@@ -82,7 +81,7 @@ def list_alerts(plane: CurrentPlane, query: Annotated[ListQuery, Query()]) -> Re
     """
     search = query.search(now_ms())
     if not search.needs_index:
-        return _live_page(plane, query)
+        return _live_page(plane, query, search)
     if query.key:
         raise WebError(422, "key cannot be combined with these filters: use text")
     found, following = plane.searches.page(search, plane.snoozing(), position_of(query.before), query.limit)
@@ -92,9 +91,8 @@ def list_alerts(plane: CurrentPlane, query: Annotated[ListQuery, Query()]) -> Re
     return _page(plane, items, {"next": _position_text(following), "searchedTo": searched_to, "missing": None})
 
 
-def _live_page(plane: ControlPlane, query: ListQuery) -> Response:
-    wanted = AlertFilter(query.rule_id, query.key, query.shadow, query.corrections, query.snoozed)
-    page = plane.alerts.page(wanted, position_of(query.before), query.limit)
+def _live_page(plane: ControlPlane, query: ListQuery, search: AlertSearch) -> Response:
+    page = plane.alerts.page(search, position_of(query.before), query.limit, query.key)
     missing = f"retention has deleted older alerts from {' and '.join(page.lost)}" if page.lost else None
     rest = {"next": _position_text(page.next), "searchedTo": page.searched_to_ms, "missing": missing}
     return _page(plane, [(each, None) for each in page.alerts], rest)

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
 from fraud_control.composition import ControlPlane
 from fraud_control.domain import case_models
-from fraud_control.domain.alert_search import AlertSearch, AlertSeverity
+from fraud_control.domain.alert_search import AlertSearch
 from fraud_control.domain.case_models import CaseSearch, CaseSort, CaseStatus
 from fraud_control.service.cases import bulk, changes, marks, queries
 from fraud_control.service.cases.overview import case_overview
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.web.alert_query import AlertQuery, entity_of, position_of
+from fraud_control.web.alert_query import AlertQuery, ReviewQuery, position_of
 from fraud_control.web.answer import answer
 from fraud_control.web.auth import CurrentActor
 from fraud_control.web.dependencies import CurrentPlane
@@ -37,22 +36,13 @@ _NEWEST = 5
 CaseId = Annotated[int, Path(ge=1, le=MAX_CASE)]
 
 
-class CaseQuery(BaseModel):
-    """The filters of the queue, and the page of it."""
+class CaseQuery(ReviewQuery):
+    """The filters of the queue, and the page of it. `since` and `until` bound all alerts of a case."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
-
-    status: Annotated[list[CaseStatus], Field(max_length=3)] = []
+    status: Annotated[frozenset[CaseStatus], Field(max_length=3)] = frozenset()
     assignee: Annotated[str | None, Field(min_length=1, max_length=256)] = None
     unassigned: bool = False
-    severity: Annotated[list[AlertSeverity], Field(max_length=5)] = []
-    rule_id: Annotated[int | None, Field(ge=1, le=MAX_ID)] = None
-    entity: Annotated[str | None, Field(max_length=400, description="The entity: FIELD:VALUE.")] = None
-    text: Annotated[str, Field(max_length=200, description="The beginning of the entity's value.")] = ""
-    alert_id: Annotated[str | None, Field(max_length=64, description="The case of this alert.")] = None
     sort: CaseSort = CaseSort.SEVERITY
-    since: Annotated[int | None, Field(ge=0, le=MAX_ID, description="All alerts of the case from here on, ms.")] = None
-    until: Annotated[int | None, Field(ge=0, le=MAX_ID, description="All alerts of the case before here, ms.")] = None
     only_rule: Annotated[bool, Field(description="No alerts of another rule than `ruleId`.")] = False
     handed: Annotated[bool, Field(description="Another user has assigned the case to its assignee.")] = False
     overdue: Annotated[bool, Field(description="The case should be closed by now.")] = False
@@ -63,16 +53,10 @@ class CaseQuery(BaseModel):
     def search(self) -> CaseSearch:
         """Build the search. Raises WebError."""
         return CaseSearch(
-            statuses=frozenset(self.status),
+            **self.common(now_ms()),
+            statuses=self.status,
             assignee=self.assignee,
             unassigned=self.unassigned,
-            severities=frozenset(self.severity),
-            rule_id=self.rule_id,
-            entity=entity_of(self.entity),
-            text=self.text.strip(),
-            alert_id=self.alert_id,
-            since_ms=self.since,
-            until_ms=self.until,
             only_rule=self.only_rule,
             handed=self.handed,
             overdue=self.overdue,

@@ -10,13 +10,14 @@ from dataclasses import replace
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
+from fraud_control.domain.alert_search import AlertSearch
 from fraud_control.domain.snoozing import Snoozing
 from fraud_control.feed.events import FeedAlert
 from fraud_control.feed.follower import FeedReader
 from fraud_control.feed.memory import FeedMemory, MemoryBounds
 from fraud_control.feed.past import MOST_READ, PastAlerts
 from fraud_control.feed.place import Position
-from fraud_control.service.alerts.listing import AlertFilter, AlertList
+from fraud_control.service.alerts.listing import AlertList
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.consume import await_settled
@@ -68,10 +69,10 @@ def listed(topics: OwnTopics, project: Project, alerts: int = KEPT, most_read: i
         follower.stop()
 
 
-def pages(alerts: AlertList, wanted: AlertFilter, limit: int) -> list[list[FeedAlert]]:
+def pages(alerts: AlertList, wanted: AlertSearch, limit: int, key: str = "") -> list[list[FeedAlert]]:
     found, before = [], None
     while True:
-        page = alerts.page(wanted, before, limit)
+        page = alerts.page(wanted, before, limit, key)
         assert page.next is None or before is None or page.next < before, "each page makes progress"
         assert (page.searched_to_ms is not None) == (page.next is not None and len(page.alerts) < limit)
         found.append(list(page.alerts))
@@ -93,30 +94,30 @@ def in_order(found: list[list[FeedAlert]]) -> bool:
 def test_every_alert_is_listed_once_in_memory_or_not(topics: OwnTopics, project: Project, written: list[int]) -> None:
     for kept in (KEPT, 1, 10_000):
         with listed(topics, project, kept) as alerts:
-            found = pages(alerts, AlertFilter(), 37)
+            found = pages(alerts, AlertSearch(), 37)
             assert in_order(found)
             assert sorted(numbers(found)) == written
 
 
 def test_a_filter_reaches_as_far_as_the_topics(topics: OwnTopics, project: Project, written: list[int]) -> None:
     with listed(topics, project) as alerts:
-        assert sorted(numbers(pages(alerts, AlertFilter(rule_id=RARE), 4))) == [n for n in written if n % 100 == 0]
+        assert sorted(numbers(pages(alerts, AlertSearch(rule_id=RARE), 4))) == [n for n in written if n % 100 == 0]
         shadow = [n for n in written if n % 7 == 0]
-        assert sorted(numbers(pages(alerts, AlertFilter(shadow=True), 10))) == shadow
+        assert sorted(numbers(pages(alerts, AlertSearch(shadow=True), 10))) == shadow
         of_key = [n for n in written if n % 3 == 2]
-        assert sorted(numbers(pages(alerts, AlertFilter(key="2"), 50))) == of_key
+        assert sorted(numbers(pages(alerts, AlertSearch(), 50, "2"))) == of_key
 
 
 def test_a_search_is_bounded_and_continues_at_its_end(topics: OwnTopics, project: Project, written: list[int]) -> None:
     with listed(topics, project, most_read=1) as alerts:
-        found = pages(alerts, AlertFilter(rule_id=RARE), 50)
+        found = pages(alerts, AlertSearch(rule_id=RARE), 50)
         assert len(found) > 1, "one request does not return all alerts"
         assert sorted(numbers(found)) == [n for n in written if n % 100 == 0]
 
 
 def test_an_old_alert_is_found_by_its_place(topics: OwnTopics, project: Project, written: list[int]) -> None:
     with listed(topics, project) as alerts:
-        oldest = pages(alerts, AlertFilter(), 100)[-1][-1]
+        oldest = pages(alerts, AlertSearch(), 100)[-1][-1]
         name = oldest.facts.alert_id
         assert alerts.alert(name) is None
         assert alerts.alert(name, oldest.position) == oldest
@@ -133,8 +134,8 @@ def test_a_list_reports_that_retention_removed_older_alerts(
         admin = KafkaAdminClient(bootstrap_servers=topics.bootstrap)
         admin.delete_records({TopicPartition(topics.names.alerts, 0): 100})
         admin.close()
-        page = alerts.page(AlertFilter(), None, 10_000)
+        page = alerts.page(AlertSearch(), None, 10_000)
         assert page.next is None
         assert page.lost == [topics.names.alerts]
     with listed(topics, project, 10_000) as alerts:
-        assert alerts.page(AlertFilter(shadow=False), None, 10_000).lost == [topics.names.alerts]
+        assert alerts.page(AlertSearch(shadow=False), None, 10_000).lost == [topics.names.alerts]
