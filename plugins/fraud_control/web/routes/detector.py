@@ -31,7 +31,6 @@ from fraud_ops.verdicts.verdict import Health
 from fraud_rules.batch.whatif.place import report_name
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.kafka.decoding import skipped_by_topic
-from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.monitoring.liveness import Severity
 from fraud_rules.runtime.clock import now_ms
 
@@ -129,7 +128,6 @@ def _alarm(row: AlarmRow, at_ms: int) -> schemas.AlarmShown:
 
 def _liveness(panel: Panel) -> schemas.Liveness:
     seen, verdict = panel.liveness(), panel.verdict()
-    hidden = seen.open_transaction
     return schemas.Liveness(
         severity=seen.severity.value,
         at=seen.at_ms,
@@ -138,7 +136,7 @@ def _liveness(panel: Panel) -> schemas.Liveness:
         waiting=seen.waiting,
         starts=seen.starts,
         missing=list(seen.missing),
-        open_transaction=None if hidden is None else _open_transaction(hidden),
+        open_transaction=seen.open_transaction,
         verdict=schemas.VerdictShown(
             name=verdict.health.value,
             since=panel.verdict_since_ms(verdict),
@@ -146,17 +144,6 @@ def _liveness(panel: Panel) -> schemas.Liveness:
             reasons=list(verdict.reasons),
             runbook=runbook_path(verdict.health),
         ),
-    )
-
-
-def _open_transaction(hidden: OpenTransaction) -> schemas.OpenTransactionShown:
-    return schemas.OpenTransactionShown(
-        topic=hidden.topic,
-        partition=hidden.partition,
-        offset=hidden.offset,
-        since=hidden.since_ms,
-        producer_id=hidden.producer_id,
-        transactional_id=hidden.transactional_id,
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field
-from pydantic.alias_generators import to_camel
 
 from fraud_control.domain.alert_search import SavedSearch
 from fraud_control.domain.label_models import LabelQuality
 from fraud_control.domain.read_models import EpochMs, Mark, MarkVerdict, Snooze
 from fraud_control.web.schemas.base import Comment, Document, Items, Request, ResponseModel, RuleId
+from fraud_control.web.schemas.derived import model_of
+from fraud_rules.model.documents.alerts import AlertDocument
 
 Key = dict[str, bool | int | str]
 
@@ -22,31 +23,12 @@ class Correction(ResponseModel):
     time: EpochMs
 
 
-class AlertBaseline(ResponseModel):
-    """The baseline of an alert: its value, before the multiplication with the limit, or the mean with deviations; the
-    number of its transactions; and its times."""
-
-    value: str
-    count: int
-    window_start: EpochMs
-    window_end: EpochMs
+_Published: Any = model_of(
+    AlertDocument, {"violated_rule": Document, "key": dict[str, Any], "triggering_event": dict[str, Any]}
+)
 
 
-class AlertCondition(ResponseModel):
-    """A condition of an alert: its value, the number of its transactions, the start of its window, and whether it
-    holds. `limit` is the value of a limit that is an expression. A condition that names a rule has its id and version
-    instead of a window."""
-
-    value: str | None
-    count: int | None
-    window_start: EpochMs | None = None
-    holds: bool
-    limit: str | None = None
-    rule_id: int | None = None
-    rule_version: int | None = None
-
-
-class Alert(ResponseModel):
+class Alert(_Published):  # type: ignore[misc]  # mypy does not know a derived class
     """An alert as published, with its correction, mark and snooze. A page of older alerts begins at `position`.
 
     Alerts of rules with a baseline have `baseline`. Alerts of rules that name lists or maps have `lists` or `maps`: the
@@ -56,37 +38,8 @@ class Alert(ResponseModel):
     `role`: that of the entity in the payment.
     """
 
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        populate_by_name=True,
-        frozen=True,
-        extra="allow",
-        json_schema_serialization_defaults_required=False,
-    )
+    model_config = ConfigDict(extra="allow")
 
-    alert_id: str
-    rule_id: int
-    rule_version: int
-    violated_rule: Document
-    key: dict[str, Any]
-    triggering_value: str
-    triggering_event: dict[str, Any]
-    window_start: int
-    window_end: int
-    window_count: int
-    window_complete: bool
-    suppressed: int
-    baseline: AlertBaseline | None = None
-    lists: dict[str, int] | None = None
-    maps: dict[str, int] | None = None
-    limit: str | None = None
-    previous: dict[str, Any] | None = None
-    conditions: list[AlertCondition] | None = None
-    role: str | None = None
-    event_time: int
-    ingestion_time: int
-    detection_time: int
-    shadow: bool
     append_time: EpochMs
     position: str
     correction: Correction | None

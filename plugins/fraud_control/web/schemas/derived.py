@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from types import MappingProxyType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from pydantic import GetCoreSchemaHandler, create_model
@@ -19,10 +19,10 @@ from fraud_control.web.schemas.base import ResponseModel
 
 def model_of(struct: type[msgspec.Struct], more: Mapping[str, Any] = MappingProxyType({})) -> type[ResponseModel]:
     """Derive the model of the JSON of a struct, and of the structs in its members. `more` are the types of further
-    members, or of members that differ; None leaves a member out.
+    members, or of members that differ; None leaves a member out. A member that the JSON can lack is optional.
     """
     types = {**get_type_hints(struct), **more}
-    members: dict[str, Any] = {name: (_converted(each), ...) for name, each in types.items() if each is not None}
+    members: dict[str, Any] = {name: _member(each) for name, each in types.items() if each is not None}
     return create_model(struct.__name__, __base__=ResponseModel, __doc__=struct.__doc__, **members)
 
 
@@ -42,11 +42,23 @@ def list_of(model: type) -> Any:
     return list.__class_getitem__(model)
 
 
+def _member(found: Any) -> tuple[Any, Any]:
+    """The type and the default of a member."""
+    given = [each for each in get_args(found) if each is not msgspec.UnsetType]
+    if _is_union(found) and len(given) < len(get_args(found)):
+        return reduce(or_, map(_converted, given)) | None, None
+    return _converted(found), ...
+
+
+def _is_union(found: Any) -> bool:
+    return get_origin(found) in (Union, UnionType)
+
+
 def _converted(found: Any) -> Any:
     """A type with the models of the structs in it."""
     if isinstance(found, type) and issubclass(found, msgspec.Struct):
         return model_of(found)
-    if isinstance(found, UnionType):
+    if _is_union(found):
         return reduce(or_, map(_converted, get_args(found)))
     if get_origin(found) is Sequence or get_origin(found) is list:
         return list_of(_converted(get_args(found)[0]))

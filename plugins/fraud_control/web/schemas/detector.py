@@ -11,6 +11,7 @@ from fraud_control.domain.read_models import EpochMs, ReadModel
 from fraud_control.web.schemas.base import Document, Request, ResponseModel, RuleText
 from fraud_control.web.schemas.derived import Derived
 from fraud_rules.logs.detector_status import DetectorStatus
+from fraud_rules.model.open_transaction import OpenTransaction
 
 
 class VerdictShown(ResponseModel):
@@ -24,19 +25,6 @@ class VerdictShown(ResponseModel):
     tone: Literal["good", "warn", "bad"]
     reasons: list[str]
     runbook: str
-
-
-class OpenTransactionShown(ResponseModel):
-    """A producer's open transaction. No reader of committed records sees its first record, at `offset`, or a later
-    record of the partition. `since` is the append time of that record. `producerId` and `transactionalId` are null if
-    Kafka does not report them."""
-
-    topic: str
-    partition: int
-    offset: int
-    since: EpochMs
-    producer_id: int | None
-    transactional_id: str | None
 
 
 class Liveness(ResponseModel):
@@ -55,7 +43,7 @@ class Liveness(ResponseModel):
     waiting: int | None
     starts: int
     missing: list[str]
-    open_transaction: OpenTransactionShown | None
+    open_transaction: Annotated[OpenTransaction, Derived()] | None
     verdict: VerdictShown
 
 

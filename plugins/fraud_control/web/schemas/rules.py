@@ -23,6 +23,8 @@ from fraud_control.domain.read_models import (
 )
 from fraud_control.service.rules.sample_value import ExpressionMember
 from fraud_control.web.schemas.base import Comment, Document, Items, Paged, Request, ResponseModel, RuleId, RuleText
+from fraud_control.web.schemas.derived import Derived
+from fraud_rules.batch.whatif.coverage import Coverage
 
 MINUTES = 60
 
@@ -56,15 +58,6 @@ class Activation(ResponseModel):
     warm_up: WarmUp | None
 
 
-class Coverage(ResponseModel):
-    """The days of a what-if, those of them with data, and the covered time. `thin`: too little data to rely on."""
-
-    days: int
-    days_with_data: int
-    covered_ms: int
-    thin: bool
-
-
 class SavedWhatIf(ResponseModel):
     """A saved what-if of a rule. `labels` has the caught frauds and false alerts; null without labels.
 
@@ -77,7 +70,7 @@ class SavedWhatIf(ResponseModel):
     transactions: int
     fires: int
     alerts_per_day: float | None
-    coverage: Coverage | None
+    coverage: Annotated[Coverage, Derived(without=("whole",))] | None
     expected: tuple[int, int] | None = Field(description="Nine of ten days have from so many to so many alerts.")
     suppressed: int
     keys: int

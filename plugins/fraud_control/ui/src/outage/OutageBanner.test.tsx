@@ -52,7 +52,7 @@ test.each([
     topic: "transactions",
     partition: 2,
     offset: 5,
-    since: SINCE,
+    sinceMs: SINCE,
     producerId: null,
     transactionalId: null,
   };

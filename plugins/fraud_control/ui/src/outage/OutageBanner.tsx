@@ -91,10 +91,10 @@ export function lastEvaluationText({ since, at, missing, openTransaction }: Live
 }
 
 /** The records that a producer's open transaction hides from the detector. */
-function hiddenText({ topic, partition, offset, since, producerId, transactionalId }: OpenTransaction, at: number) {
+function hiddenText({ topic, partition, offset, sinceMs, producerId, transactionalId }: OpenTransaction, at: number) {
   const name = transactionalId ? ` (${transactionalId})` : "";
   const producer = producerId === null ? "an unknown producer" : `producer ${producerId.toString()}${name}`;
-  return `A transaction of ${producer}, open since ${formatTime(since, at)}, hides ${topic}-${partition.toString()} from offset ${offset.toString()} on.`;
+  return `A transaction of ${producer}, open since ${formatTime(sinceMs, at)}, hides ${topic}-${partition.toString()} from offset ${offset.toString()} on.`;
 }
 
 export function waitingText(count: number | null): string {
