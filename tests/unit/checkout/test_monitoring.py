@@ -31,6 +31,7 @@ RULES: list[dict[str, Any]] = [
 ]
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "dashboard.json").read_text(encoding="utf-8"))
 _METRIC = re.compile(r"\bfraud_[a-z0-9_]+")
+_SERVED = re.compile(r'metrics"?[,:] "0\.0\.0\.0:(\d+)"')
 _ADDED_BY_PROMETHEUS = {"instance", "job"}
 
 
@@ -100,6 +101,17 @@ def test_the_limits_are_those_of_the_settings() -> None:
     assert limits["FraudDetectorLagging"] == str(health.lag)
     assert limits["FraudOutboxStuck"] == str(STUCK_MS // 1_000)
     assert limits["FraudAgentSilent"] == str(AGENT_SILENT_MS // 1_000)
+
+
+def test_compose_and_kubernetes_serve_the_metrics_of_each_process_at_the_ports_of_the_page() -> None:
+    page = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
+    ports = set(re.findall(r'"[a-z-]+-host:(\d+)"', page))
+    assert len(ports) == 3
+    assert set(_SERVED.findall((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))) == ports
+    base = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "deploy" / "kubernetes" / "base").iterdir())
+    assert set(re.findall(r"name: (?:agent-)?metrics, port: (\d+)", base)) == ports
+    # The connection spark_default has the address of the detector's metrics.
+    assert {*_SERVED.findall(base), "9109"} == ports
 
 
 def test_the_panels_of_the_dashboard_do_not_overlap() -> None:
