@@ -12,7 +12,14 @@ from compose_check.stack import Stack
 from fraud_local.users import LocalUsers
 from fraud_ops.paths import API
 
-__all__ = ["ANSWER_S", "LARGE_PAYMENT_RULE", "ControlPlaneUsers", "activate_with_four_eyes", "add_user"]
+__all__ = [
+    "ANSWER_S",
+    "LARGE_PAYMENT_RULE",
+    "ControlPlaneUsers",
+    "activate_with_four_eyes",
+    "add_user",
+    "require_active",
+]
 
 _API_SERVER = "airflow-api-server"
 ANSWER_S = 300.0
@@ -60,7 +67,6 @@ def activate_with_four_eyes(users: ControlPlaneUsers, author: str, approver: str
     Raises CheckFailed, also if the author can activate the rule alone.
     """
     rule = users.expect(author, "POST", "/rules", 201, json={"document": LARGE_PAYMENT_RULE})
-    path = f"/rules/{rule['ruleId']}"
     shadow = _move(users, author, rule, "SHADOW", 200)
     waiting = _move(users, author, shadow, "ACTIVE", 202)
     if waiting["state"] != "SHADOW":
@@ -68,10 +74,15 @@ def activate_with_four_eyes(users: ControlPlaneUsers, author: str, approver: str
     (approval,) = users.expect(approver, "GET", "/approvals")["items"]
     users.expect(author, "POST", f"/approvals/{approval['id']}/approve", 403, json={"comment": ""})
     users.expect(approver, "POST", f"/approvals/{approval['id']}/approve", 200, json={"comment": ""})
-    state = users.expect(author, "GET", path)["state"]
-    if state != "ACTIVE":
-        raise CheckFailed(f"an approved rule is {state}")
+    require_active(users, author, rule["ruleId"])
     return int(rule["ruleId"])
+
+
+def require_active(users: ControlPlaneUsers, user: str, rule_id: int) -> None:
+    """Raises CheckFailed if the control plane does not show a user this rule as active."""
+    state = users.expect(user, "GET", f"/rules/{rule_id}")["state"]
+    if state != "ACTIVE":
+        raise CheckFailed(f"the approved rule {rule_id} is {state}")
 
 
 def _move(users: ControlPlaneUsers, user: str, rule: dict[str, Any], state: str, status: int) -> dict[str, Any]:

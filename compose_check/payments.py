@@ -1,9 +1,10 @@
-"""A planted fraud: one payment above the limit of a rule, and its alert."""
+"""Planted frauds: single payments above the limit of a rule, and their alerts."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.retry import wait_for
 
-__all__ = ["PlantedFraud", "plant"]
+__all__ = ["PlantedFraud", "await_alerts", "plant", "write_payment"]
 
 _ALERT_S = 900.0
 _POLL_S = 0.5
@@ -49,20 +50,35 @@ class PlantedFraud:
 
 def plant(kafka: KafkaConnection, fraud: PlantedFraud) -> float:
     """Write the payment and wait for its alert. Return the seconds between. Raises CheckFailed."""
-    topics = TopicNames()
     started = time.monotonic()
-    append_records(kafka, topics.transactions, [(str(fraud.transaction_id).encode(), fraud.payment(now_ms()))])
+    write_payment(kafka, fraud)
+    await_alerts(kafka, [fraud])
+    return time.monotonic() - started
 
-    def is_reported() -> bool:
+
+def write_payment(kafka: KafkaConnection, fraud: PlantedFraud) -> None:
+    """Append the payment of a fraud to the topic of transactions. Raises BrokerUnavailable."""
+    record = (str(fraud.transaction_id).encode(), fraud.payment(now_ms()))
+    append_records(kafka, TopicNames().transactions, [record])
+
+
+def await_alerts(kafka: KafkaConnection, frauds: Sequence[PlantedFraud]) -> None:
+    """Wait until each fraud has an alert. Raises CheckFailed, also if one has several."""
+    alerts: dict[PlantedFraud, int] = {}
+
+    def are_reported() -> bool:
         try:
-            found = read_topic(kafka, topics.alerts)
+            found = read_topic(kafka, TopicNames().alerts)
         except BrokerUnavailable:
             return False
-        values = (record.value for records in found.values() for record in records if record.value is not None)
-        return any(fraud.is_reported_by(json.loads(value)) for value in values)
+        values = [json.loads(each.value) for records in found.values() for each in records if each.value is not None]
+        alerts.update({fraud: sum(map(fraud.is_reported_by, values)) for fraud in frauds})
+        return all(alerts.values())
 
     def late() -> CheckFailed:
-        return CheckFailed(f"no alert of rule {fraud.rule_id} for a payment of {fraud.amount} within {_ALERT_S:g} s")
+        missing = [fraud for fraud in frauds if not alerts.get(fraud)]
+        return CheckFailed(f"no alert within {_ALERT_S:g} s for {missing}")
 
-    wait_for(is_reported, within_s=_ALERT_S, every_s=_POLL_S, timed_out=late)
-    return time.monotonic() - started
+    wait_for(are_reported, within_s=_ALERT_S, every_s=_POLL_S, timed_out=late)
+    if several := {fraud: count for fraud, count in alerts.items() if count > 1}:
+        raise CheckFailed(f"several alerts for one payment: {several}")

@@ -13,14 +13,15 @@ from typing import Any
 from bench import machine as bench_machine
 
 from compose_check.composefile import ComposeFile
-from compose_check.control_plane import ANSWER_S, ControlPlaneUsers, activate_with_four_eyes, add_user
+from compose_check.control_plane import ANSWER_S, ControlPlaneUsers, activate_with_four_eyes, add_user, require_active
 from compose_check.errors import CheckFailed
 from compose_check.images import Images
 from compose_check.machine import ContainerSite
 from compose_check.operator import OPERATOR_PASSWORD, Operator
-from compose_check.payments import PlantedFraud, plant
+from compose_check.payments import PlantedFraud, await_alerts, plant, write_payment
 from compose_check.podman import Compose, Podman
 from compose_check.report import Results
+from compose_check.scrape import scrape
 from compose_check.stack import Stack
 from compose_check.waiting import await_progress
 from fraud_rules.configuration.project import Project
@@ -31,6 +32,8 @@ __all__ = ["PROJECT_NAME", "Ports", "check", "environment_file", "remove"]
 PROJECT_NAME = "fraud-compose-check"
 _ADMIN, _ANALYST, _APPROVER = "admin", "anna", "paul"
 _SEED_RULE = 4
+_ABOVE_THE_RULE = "31000.00"
+"""An amount above the limit of the approved rule, and below that of the seed rule."""
 _STOP_S = 600.0
 _POLL_S = 3.0
 _SUPERVISION = ("agent", "airflow-scheduler", "airflow-triggerer")
@@ -82,13 +85,17 @@ def check(
 
     users = _users(stack, ports, variables["FRAUD_ADMIN_PASSWORD"])
     rule = activate_with_four_eyes(users, _ANALYST, _APPROVER)
-    four_eyes_alert_s = plant(operator.kafka, _fraud(rule, "31000.00"))
+    four_eyes_alert_s = plant(operator.kafka, _fraud(rule, _ABOVE_THE_RULE))
     say(f"a rule with a second person's approval reports a fraud after {four_eyes_alert_s:.1f} s")
 
-    kills = {service.name: stack.kill(service) for service in file.long_running}
+    kills, planted = _kill_all(stack, operator, rule)
     _await_detector(stack, operator)
     last_alert_s = plant(operator.kafka, _fraud(_SEED_RULE, "60000.00"))
     say(f"after all kills a planted fraud has its alert after {last_alert_s:.1f} s")
+    await_alerts(operator.kafka, planted)
+    require_active(users, _ANALYST, rule)
+    scrape(stack)
+    say(f"each of {len(planted)} payments before a kill has one alert, and all metrics are served")
     return Results(
         at=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         facts=_facts(project, compose.podman),
@@ -101,6 +108,18 @@ def check(
         last_alert_s=last_alert_s,
         total_s=time.monotonic() - started,
     )
+
+
+def _kill_all(stack: Stack, operator: Operator, rule_id: int) -> tuple[dict[str, float], list[PlantedFraud]]:
+    """Kill a container of each service, right after a payment that the rule must report. Return the seconds until each
+    is healthy again, and the payments."""
+    kills: dict[str, float] = {}
+    planted: list[PlantedFraud] = []
+    for service in stack.file.long_running:
+        planted.append(_fraud(rule_id, _ABOVE_THE_RULE))
+        write_payment(operator.kafka, planted[-1])
+        kills[service.name] = stack.kill(service)
+    return kills, planted
 
 
 def remove(project: Project, site: ContainerSite, images: bool) -> None:
