@@ -1,4 +1,4 @@
-"""The place of the archive, and the day that a run evaluates."""
+"""The place of the archive."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Variable
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.model.day import Day
 
 if TYPE_CHECKING:
     from fraud_rules.batch.archive.store import ArchiveStore
@@ -22,8 +21,3 @@ def archive_store() -> ArchiveStore:
 
     named = Variable.get(ARCHIVE_VARIABLE, default=None)
     return ArchiveStore.at(named or str(Project.find().var / "archive"))
-
-
-def day_of(text: str) -> Day:
-    """The day in a partition key or a parameter; yesterday if `text` is empty. Raises InputInvalid."""
-    return Day.parse(text) if text else Day.today().plus(-1)

@@ -41,7 +41,9 @@ def create_dag(
         default_args=options.default_args(),
         deadline=options.deadline(timedelta(minutes=50), "the archive was not updated within the hour"),
     ) as dag:
-        archive = ArchiveOperator(
+        archive = options.batch_task(
+            ArchiveOperator,
+            "archive",
             task_id="archive",
             doc_md="Copies new records of the logs.",
             execution_timeout=timedelta(minutes=45),

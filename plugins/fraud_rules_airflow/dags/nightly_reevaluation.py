@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 from airflow.sdk import DAG, CronPartitionTimetable, Param
 
@@ -24,7 +25,7 @@ second run of a day publishes nothing new. A day without data is skipped. A day 
 report, and is skipped. See docs/data.md.
 """
 
-DAY = "{{ partition_key or params.day or '' }}"
+DAY = "{{ partition_key or params.day or macros.ds_add(dag_run.run_after | ds, -1) }}"
 
 SCHEDULE = CronPartitionTimetable("0 0 * * *", timezone="UTC", run_offset=-1, key_format="%Y-%m-%d")
 
@@ -61,11 +62,12 @@ def create_dag(
             poke_interval=60,
             timeout=timedelta(hours=5).total_seconds(),
         )
-        reevaluate = ReevaluateOperator(
+        reevaluate = options.batch_task(
+            partial(ReevaluateOperator, day=DAY, report_only="{{ params.report_only }}"),
+            "reevaluate",
+            [f"--day={DAY}", "--allow-empty", "--{{ '' if params.report_only else 'no-' }}report-only"],
             task_id="reevaluate",
             doc_md="Replays the day, compares alerts, publishes corrections, writes the report.",
-            day=DAY,
-            report_only="{{ params.report_only }}",
             execution_timeout=timedelta(hours=4),
         )
         due = DaysDueOperator(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import AsyncCallback, DeadlineAlert, DeadlineReference  # type: ignore[attr-defined] # not in its stub
 from airflow.sdk.definitions.dag import ScheduleArg as DagSchedule
 
+from fraud_rules_airflow.archive_place import ARCHIVE_VARIABLE
 from fraud_rules_airflow.hooks.connections import KAFKA, SPARK
 from fraud_rules_airflow.notifiers import FraudAlarm, FraudAlarmEnd
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
 
 __all__ = ["DEADLINE", "DEFAULTS", "SINCE", "TASK_FAILED", "DagOptions", "DagSchedule"]
 
@@ -30,6 +34,10 @@ class DagOptions:
 
     `retries` replaces the retries of each DAG's tasks. Without `pool` and `queue`, the variables FRAUD_POOL and
     FRAUD_QUEUE of the environment name them, so that the tasks do not wait behind those of other teams.
+
+    `batch_operator` creates the tasks of the batch jobs, for workers without Java: from the name of an entry script of
+    the wheel (`archive`, `reevaluate`, `warm_up`), its arguments as templates, and the arguments of the task. The
+    environment of the script has FRAUD_HOME, and the credentials of Kafka and S3.
     """
 
     kafka_conn_id: str = KAFKA
@@ -39,6 +47,17 @@ class DagOptions:
     retries: int | None = None
     pool: str = ""
     queue: str = ""
+    batch_operator: Callable[..., BaseOperator] | None = None
+
+    def batch_task(
+        self, own: Callable[..., BaseOperator], script: str, arguments: Sequence[str] = (), **task: Any
+    ) -> BaseOperator:
+        """The task that runs a batch job: `own`, or that of `batch_operator` with these and the common arguments."""
+        if self.batch_operator is None:
+            return own(**task)
+        kafka = f"conn.get({self.kafka_conn_id!r}).extra_dejson['bootstrap.servers']"
+        common = [f"--bootstrap={{{{ {kafka} }}}}", f"--archive={{{{ var.value.{ARCHIVE_VARIABLE} }}}}"]
+        return self.batch_operator(script, [*common, *arguments], **task)
 
     def default_args(self, *, retries: int = 2, alarm: str | None = TASK_FAILED) -> dict[str, Any]:
         """The default arguments of a DAG's tasks. A task that fails after its last retry raises `alarm`, and the next

@@ -39,7 +39,9 @@ def create_dag(options: DagOptions = DEFAULTS, *, dag_id: str = "fraud_warm_up")
         default_args=options.default_args(),
         deadline=options.deadline(timedelta(hours=1), "a warm-up has not ended within an hour", of_queueing=True),
     ) as dag:
-        WarmUpOperator(
+        options.batch_task(
+            WarmUpOperator,
+            "warm_up",
             task_id="warm_up",
             doc_md="Collects the past transactions of the open requests.",
             execution_timeout=timedelta(minutes=55),

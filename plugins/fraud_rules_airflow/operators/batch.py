@@ -19,9 +19,10 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import InputInvalid
+from fraud_rules.model.day import Day
 from fraud_rules_airflow.airflow_ui.links import Runbook, publish_runbook
 from fraud_rules_airflow.airflow_ui.report_links import Report, report_address
-from fraud_rules_airflow.archive_place import archive_store, day_of
+from fraud_rules_airflow.archive_place import archive_store
 from fraud_rules_airflow.error_mapping import airflow_errors
 from fraud_rules_airflow.hooks.connections import KAFKA, SPARK, connection, kafka_of, master_of
 
@@ -156,7 +157,7 @@ class ReevaluateOperator(SparkJobOperator):
     def execute(self, context: Context) -> None:
         """Run the re-evaluation and publish its result."""
         with airflow_errors(context):
-            day = day_of(self.day)
+            day = Day.parse(self.day)
         only = ["--report-only"] if self.report_only in ("True", "true") else []
         self.arguments = ["--day", str(day), *only]
         super().execute(context)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator
 
+from fraud_rules.model.day import Day
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules_airflow.airflow_ui.links import Runbook
-from fraud_rules_airflow.archive_place import archive_store, day_of
+from fraud_rules_airflow.archive_place import archive_store
 from fraud_rules_airflow.error_mapping import airflow_errors
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class DayArchivedSensor(BaseSensorOperator):
         from fraud_rules.configuration.settings import DetectorSettings
 
         with airflow_errors(context):
-            day = day_of(self.day)
+            day = Day.parse(self.day)
             settings = DetectorSettings.load(Project.find().config / "detector.yaml")
             reached_ms = archive_store().latest().complete_until_ms
         settled_ms = day.end_ms + settings.max_out_of_orderness_ms

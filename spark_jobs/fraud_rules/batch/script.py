@@ -45,12 +45,13 @@ def common_parameters(
     )
 
 
-def run_batch(prog: str, job: Callable[[], object]) -> int:
-    """Run a job, print its result as JSON, and return the exit code: 0, or the error's own (see `errors`)."""
+def run_batch(prog: str, job: Callable[[], object], allowed: tuple[type[FraudError], ...] = ()) -> int:
+    """Run a job, print its result as JSON, and return the exit code: 0, also for an `allowed` error, or the error's
+    own (see `errors`)."""
     try:
         result = job()
     except FraudError as error:
         sys.stderr.write(f"{prog}: {type(error).__name__}: {error}\n")
-        return error.exit_code
+        return 0 if isinstance(error, allowed) else error.exit_code
     sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
     return 0

@@ -7,11 +7,16 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 from airflow.sdk.definitions.deadline import DeadlineReference
+from airflow.sdk.execution_time import macros
 from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables import interval, trigger
 from airflow.timetables.base import TimeRestriction
@@ -26,7 +31,7 @@ from fraud_ops.verdicts.verdict import Health
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import error_name
 from fraud_rules.monitoring.data_faults import DataVerdict
-from fraud_rules_airflow.dags import nightly_reevaluation, seed_rules, warm_up
+from fraud_rules_airflow.dags import archive, nightly_reevaluation, seed_rules, warm_up
 from fraud_rules_airflow.dags.options import DEFAULTS, DagOptions
 from fraud_rules_airflow.operators.archive_checks import DAYS_MISSED
 from fraud_rules_airflow.operators.mixed_releases import MIXED_RELEASES
@@ -246,6 +251,32 @@ def test_the_functions_apply_the_options_of_an_installation() -> None:
     assert [each.callback.kwargs["kafka_conn_id"] for each in dag.deadline] == ["payments_kafka"]
     assert warm_up.create_dag(options).get_task("warm_up").kafka_conn_id == "payments_kafka"
     assert seed_rules.create_dag(options).get_task("apply").kafka_conn_id == "payments_kafka"
+
+
+def test_another_operator_runs_the_batch_jobs() -> None:
+    """The arguments are those of the entry scripts, which read the templates of an empty run as yesterday's."""
+    jobs: dict[str, list[str]] = {}
+
+    def elsewhere(script: str, arguments: list[str], **task: Any) -> EmptyOperator:
+        jobs[script] = arguments
+        return EmptyOperator(**task)
+
+    options = DagOptions("payments", batch_operator=elsewhere)
+    for module in (archive, nightly_reevaluation, warm_up):
+        dag = module.create_dag(options)
+        assert not [each for each in dag.tasks if isinstance(each, SparkSubmitOperator)]
+    run = SimpleNamespace(run_after=datetime(2026, 11, 30, 0, 5, tzinfo=UTC))
+    known = SimpleNamespace(extra_dejson={"bootstrap.servers": "kafka:9092"})
+    context = {
+        "conn": {"payments": known}, "var": {"value": {"fraud_archive": "s3://fraud/a"}}, "dag_run": run,
+        "params": {"day": "", "report_only": False}, "partition_key": None, "macros": macros,
+    }  # fmt: skip
+    task = EmptyOperator(task_id="any")
+    common = ["--bootstrap=kafka:9092", "--archive=s3://fraud/a"]
+    assert {name: task.render_template(each, context) for name, each in jobs.items()} == {
+        "archive": common, "warm_up": common,
+        "reevaluate": [*common, "--day=2026-11-29", "--allow-empty", "--no-report-only"],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
