@@ -10,9 +10,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from airflow.sdk import Variable
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from fraud_rules.errors import BrokerUnavailable, DayEmpty, DayErased, DayTooOld, FraudError
+from fraud_rules.errors import BrokerUnavailable, ConfigError, DayEmpty, DayErased, DayTooOld, FraudError
+from fraud_rules_airflow.archive_place import archive_store
 from fraud_rules_airflow.operators.batch import WarmUpOperator, _by_name
 from tests.support.waiting import until
 
@@ -41,6 +43,14 @@ def test_a_fault_skips_the_day_repeats_the_task_or_ends_it(fault: type[FraudErro
     log = f"reevaluate.py: {fault.__name__}: the 20th"
     name, ended = _by_name(AirflowException(f"Cannot execute. Error code is: {fault.exit_code}. {log}"))
     assert (name, type(ended), str(ended)) == (fault.__name__, ends, f"{fault.__name__}: the 20th")
+
+
+def test_workers_of_several_hosts_need_a_named_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it, each host would begin an archive of its own."""
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "CeleryExecutor")
+    monkeypatch.setattr(Variable, "get", lambda _, default: default)
+    with pytest.raises(ConfigError, match="fraud_archive must name the archive"):
+        archive_store()
 
 
 def test_a_job_yields_the_cores_and_ends_with_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
