@@ -78,21 +78,22 @@ class TopicEnds:
         if not wanted:
             return found
         with mapped_errors(self._kafka):
-            self._await_connection()
+            self._await_connection(wanted[0].topic)
             answers = list_offsets(self._admin, wanted, spec, isolation)
         self._answered_s = time.monotonic()
         for place, answer in zip(wanted, answers, strict=True):
             found[place.topic][str(place.partition)] = answer.offset
         return found
 
-    def _await_connection(self) -> None:
+    def _await_connection(self, topic: str) -> None:
         """Wait until a broker is connected, unless one has answered lately. Raises KafkaException.
 
         The client looks for the leaders of partitions at once, and again after three seconds. Without a connected
-        broker, the first attempt fails.
+        broker, the first attempt fails. Never ask for the cluster here: if a broker answers that no broker is alive,
+        as one does that has lost the controller, `describe_cluster` of librdkafka 2.16 aborts the process.
         """
         if time.monotonic() > self._answered_s + _CONNECTED_S:
-            self._admin.describe_cluster(request_timeout=_TIMEOUT_S).result()
+            self._admin.list_topics(topic, timeout=_TIMEOUT_S)
 
 
 def _exists(answer: Future[TopicDescription]) -> bool:
