@@ -273,7 +273,7 @@ def merge_series(
     for source in sources:
         if source.series not in heads:
             heads[source.series] = SeriesHead(source.series, bound_ms, at.NONE, bound_ms, False, at.NONE)
-    own = _begun(before.sums, heads.values())
+    own = _sums_since(before.sums, heads.values())
     rows, passed = history.split()
     if not len(rows):
         return _MergedSeries(list(heads.values()), own)
@@ -300,7 +300,7 @@ def merge_series(
     return _MergedSeries(list(heads.values()), sums)
 
 
-def _begun(sums: StepSums, series: Iterable[SeriesHead]) -> StepSums:
+def _sums_since(sums: StepSums, series: Iterable[SeriesHead]) -> StepSums:
     """The sums without those from before the beginning of their series, which no window reads. In one sum with later
     rows of their step, they would count."""
     numbers, begun = sums.numbers, np.ones(len(sums), dtype=np.bool_)
