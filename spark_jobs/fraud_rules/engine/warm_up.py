@@ -262,24 +262,24 @@ class SeriesBefore:
 def merge_series(
     history: WarmHistory, sources: Sequence[SumSource], before: SeriesBefore, identity: Sequence[str]
 ) -> _MergedSeries:
-    """Fill the series that begins with the record of the request, and begin those that have not begun. `identity` are
-    the columns that identify a row.
+    """Fill the series that begins with the record of the request, if its rule is in force. `identity` are the columns
+    that identify a row.
 
     The history has what was appended before the record. Of this, the series has already the rows that were retained at
-    its beginning. It gets the others as sums, except for those that the state gets as rows.
+    its beginning. It gets the others as sums, except for those that the state gets as rows. A series that has not begun
+    begins with the retained rows, also with those of the history.
     """
     bound_ms = before.bound_ms
     heads = {each.version: each for each in before.series}
-    for source in sources:
-        if source.series not in heads:
-            heads[source.series] = SeriesHead(source.series, bound_ms, at.NONE, bound_ms, False, at.NONE)
-    own = _sums_since(before.sums, heads.values())
     rows, passed = history.split()
+    of_series = [source for source in sources if source.series == history.version]
     if not len(rows):
-        return _MergedSeries(list(heads.values()), own)
+        return _MergedSeries(list(heads.values()), _sums_since(before.sums, heads.values()))
+    if of_series and history.version not in heads:
+        heads[history.version] = SeriesHead(history.version, bound_ms, at.NONE, bound_ms, False, at.NONE)
     for each in heads.values():
         each.history_ms = max(each.history_ms, bound_ms)
-    of_series = [source for source in sources if source.series == history.version]
+    own = _sums_since(before.sums, heads.values())
     if not of_series:
         return _MergedSeries(list(heads.values()), own)
     filled = heads[history.version]
@@ -301,11 +301,11 @@ def merge_series(
 
 
 def _sums_since(sums: StepSums, series: Iterable[SeriesHead]) -> StepSums:
-    """The sums without those from before the beginning of their series, which no window reads. In one sum with later
-    rows of their step, they would count."""
-    numbers, begun = sums.numbers, np.ones(len(sums), dtype=np.bool_)
+    """The sums from the beginning of their series on. No window reads the others. In one sum with later rows of their
+    step, they would count."""
+    begun = np.zeros(len(sums), dtype=np.bool_)
     for each in series:
-        begun &= (numbers[:, U_SERIES] != each.version) | (numbers[:, U_TIME] >= each.began_ms)
+        begun |= (sums.numbers[:, U_SERIES] == each.version) & (sums.numbers[:, U_TIME] >= each.began_ms)
     return sums.take(begun)
 
 

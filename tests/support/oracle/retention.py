@@ -133,10 +133,13 @@ class Retention:
         start_ms = self._history_starts[place, folded.epoch(place[1])]
         return max(start_ms, self.bounds(place, folded).retained_from_ms)
 
-    def begin_series(self, place: Place, folded: FoldedRules) -> None:
-        """Begin the series that have begun since the last transaction of the key group, with the retained rows."""
+    def begin_series(self, place: Place, folded: FoldedRules, version: int | None = None) -> None:
+        """Begin the series that have begun since the last transaction of the key group, with the retained rows. With a
+        version, only its series."""
         bounds = self.bounds(place, folded)
         for in_force in folded.of(place[1]):
+            if version is not None and in_force.series != version:
+                continue
             if in_force.rule.long_window is not None and (place, in_force.series) not in self._series:
                 rows = [
                     (kept.row, key)
@@ -251,7 +254,6 @@ class Retention:
         """Add the rows that the series of the record would count had it existed all along. Any other series gets those
         that the grouping retains from now on. One that a rule of this pin ends is such a series, because rows from
         before that rule may follow."""
-        self.begin_series(place, folded)
         grouping, epoch = place[1], folded.epoch(place[1])
         boundary_ms = max(each.time_ms for each in folded.boundaries(grouping) if each.version == epoch)
         h_ms = self.bounds(place, folded).retained_from_ms
@@ -263,6 +265,8 @@ class Retention:
             for each in folded.of(grouping)
             if each.series == version and (window := each.rule.long_window) is not None
         ]
+        if own:
+            self.begin_series(place, folded, version)
         retained = [each for each in history.rows if each[0].event_ms >= history.bounds.retained_from_ms]
         for (of_place, number), series in self._series.items():
             if of_place == place and not (own and number == version):

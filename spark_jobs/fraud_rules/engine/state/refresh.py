@@ -139,6 +139,8 @@ def _append(state: GroupingState, state_head: GroupingStateHead, content: _Conte
     first_number = int(state.header[at.H_SEQ])
     if content.folded_end[state_head.id] > first_number:
         return False
+    if not {each.version for each in state_head.series} <= set(state.measures.series):
+        return False  # rows that the bound has passed since would fold without the measures of a new series
     state.header[at.H_BOUND] = state_head.oldest_ms  # so that rows of sums are accepted, too
     rows = live_rows(content.rows[state_head.id], state_head.oldest_ms)
     lacking = rows.take(rows.offset >= first_number)
