@@ -64,7 +64,7 @@ def test_a_rule_from_its_first_draft_to_a_rollback(running: World, people: Peopl
     expect(ann.get_by_text("Another approver must decide")).to_have_count(0)
     expect(ann.get_by_text("An approver must decide")).to_be_visible()
 
-    ben = people.open("ben", "/")
+    ben = people.open("ben", "/today")
     bar_link(ben, "Approvals").click()
     asked = ben.get_by_role("article", name=f"Rule {rule_id}")
     expect(asked).to_contain_text("it found three frauds")
