@@ -260,10 +260,15 @@ class SeriesBefore:
 
 
 def merge_series(
-    history: WarmHistory, sources: Sequence[SumSource], before: SeriesBefore, identity: Sequence[str]
+    history: WarmHistory,
+    rows: TransactionBatch,
+    passed: TransactionBatch,
+    sources: Sequence[SumSource],
+    before: SeriesBefore,
+    identity: Sequence[str],
 ) -> _MergedSeries:
-    """Fill the series that begins with the record of the request, if its rule is in force. `identity` are the columns
-    that identify a row.
+    """Fill the series that begins with the record of the request, if its rule is in force. `rows` and `passed` are the
+    parts of the history's rows as of `split`. `identity` are the columns that identify a row.
 
     The history has what was appended before the record. Of this, the series has already the rows that were retained at
     its beginning. It gets the others as sums, except for those that the state gets as rows. A series that has not begun
@@ -271,7 +276,6 @@ def merge_series(
     """
     bound_ms = before.bound_ms
     heads = {each.version: each for each in before.series}
-    rows, passed = history.split()
     of_series = [source for source in sources if source.series == history.version]
     if not len(rows):
         return _MergedSeries(list(heads.values()), _sums_since(before.sums, heads.values()))
@@ -372,10 +376,10 @@ class HistoryMerge:
         before, identity = SeriesBefore(old.series, sums, known, bound_ms, first_ms), (*old.identity, *head.fields)
         fresh = self._journal.recreate(head)
         state = self._journal.open(fresh)
-        added = history.rows
+        added, passed = history.split()
         _lower_beginning(state.header, history.begins_ms, self._grouping.widest_window_ms)
         sources = sources_of(self._grouping.long_rules)
-        merged = merge_series(history, sources, before, identity)
+        merged = merge_series(history, added, passed, sources, before, identity)
         in_force = np.isin(merged.sums.numbers[:, U_SERIES], [source.series for source in sources])
         # Rows of this batch can still read a series that its rules have ended.
         series, sums = merged.series, concat_sums([merged.sums.take(~in_force), add_up(merged.sums, sources)])

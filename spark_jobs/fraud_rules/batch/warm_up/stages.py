@@ -137,6 +137,7 @@ class CollectStage:
         history = collect_history(request, [requested.of(rows)], self.schema, self.settings)
         sums = sum_chunks_of(history)
         chunks = self.log.write_chunks(request.version, key_group, [*chunks_of(history), *sums])
-        begins_ms, series_begins_ms, bound_ms = history.times_ms
-        counts = len(history.load()), len(history.sums)
-        return WarmUpPart(key_group, counts[0], begins_ms, chunks, len(sums), counts[1], series_begins_ms, bound_ms)
+        begins_ms, *series_times_ms = history.times_ms
+        return WarmUpPart(
+            key_group, len(history.load()), begins_ms, chunks, len(sums), len(history.sums), *series_times_ms
+        )
