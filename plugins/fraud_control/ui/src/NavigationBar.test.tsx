@@ -1,7 +1,9 @@
 // @vitest-environment jsdom
-import { screen, within } from "@testing-library/react";
+import { act, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
+import { useEffect } from "react";
+import { useNavigate } from "react-router";
 import { expect, test } from "vitest";
 import { API } from "./api/http";
 import { keys } from "./api/keys";
@@ -94,3 +96,33 @@ test("the pages are in three groups, which open by keyboard and close with Escap
   expect(group).toHaveAttribute("aria-expanded", "false");
   expect(group).toHaveFocus();
 });
+
+test("a location that arrives late leaves the menu open, and a link of the menu closes it", async () => {
+  const client = newClient();
+  client.setQueryData(keys.me, ANALYST);
+  renderPage(
+    <>
+      <NavigationBar me={ANALYST} />
+      <LateRedirect />
+    </>,
+    { client },
+  );
+  const bar = within(screen.getByRole("navigation", { name: "Fraud rules" }));
+  const user = userEvent.setup();
+  await user.hover(bar.getByRole("button", { name: "Rules" }));
+  await act(() => arrive());
+  const group = bar.getByRole("button", { name: "Rules: Quality" });
+  expect(group).toHaveAttribute("aria-expanded", "true");
+  await user.click(bar.getByRole("link", { name: "Approvals" }));
+  expect(bar.getByRole("button", { name: "Rules: Approvals" })).toHaveAttribute("aria-expanded", "false");
+});
+
+let arrive: () => void | Promise<void> = () => undefined;
+
+function LateRedirect() {
+  const navigate = useNavigate();
+  useEffect(() => {
+    arrive = () => navigate("/quality");
+  }, [navigate]);
+  return null;
+}

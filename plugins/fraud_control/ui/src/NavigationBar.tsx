@@ -91,10 +91,9 @@ const MENU = "Menu";
  * shows and hides all of them.
  */
 function Navigation({ groups, user }: { groups: readonly PageGroup[]; user: string }) {
-  const { pathname, key } = useLocation();
-  const [opened, setOpened] = useState({ at: key, name: "" });
-  const open = opened.at === key ? opened.name : ""; // a new location closes the menu
-  const setOpen = (name: string) => setOpened({ at: key, name });
+  const { pathname } = useLocation();
+  // Only the user closes the menu. A location may arrive long after its link was followed, when its page has loaded.
+  const [open, setOpen] = useState("");
   const isCurrent = ([path]: PageName) => matchPath({ path, end: false }, pathname) !== null;
   const current = groups.flatMap(([, pages]) => pages).find(isCurrent);
   const close = (event: KeyboardEvent) => {

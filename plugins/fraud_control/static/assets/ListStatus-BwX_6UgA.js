@@ -1,0 +1,1 @@
+import{nt as e,rt as t}from"./index-D8DYSwbz.js";import{t as n}from"./jsx-runtime-Wy9s6hX0.js";var r=n();function i({list:n}){return(0,r.jsxs)(r.Fragment,{children:[(0,r.jsx)(e,{activation:n.activation}),n.pendingApproval&&(0,r.jsxs)(r.Fragment,{children:[` `,(0,r.jsx)(t,{tone:`warn`,children:`Awaiting approval`})]})]})}export{i as t};
