@@ -348,7 +348,7 @@ class HistoryMerge:
             return False
         old = journal.open(head)
         known, numbers, marks = old.rows(), old.arrival_numbers(), old.marks()
-        if int(numbers.min(initial=0)) < 0:
+        if old.series or int(numbers.min(initial=0)) < 0:
             return False
         fresh = journal.adopt(head, warm_state_id(prepared.note.version), prepared.arrays)
         if fresh is None:

@@ -172,6 +172,19 @@ def test_a_warm_up_adds_no_row_twice_beside_sums(rules: list[dict[str, Any]], en
     assert alert["windowCount"] == 3
 
 
+@pytest.mark.parametrize("engine", [_oracle, _engine])
+def test_a_named_rule_that_does_not_hold_has_the_windows_of_its_conditions(engine: Engine) -> None:
+    condition = {"aggregatorFunctionType": "COUNT", "limitOperatorType": ">", "limit": 9, "windowSeconds": 60}
+    naming = {"ruleId": 2, "conditions": [{"ruleId": 1}], "require": "none"}
+    steps = [
+        {"at": START_MS, "rule": count_rule(limit=9, windowSeconds=1, conditions=[condition])},
+        {"at": START_MS, "rule": count_rule(limit=0, windowSeconds=1, **naming)},
+        paid(1, 0), paid(2, 5_000), paid(3, 61_000),
+    ]  # fmt: skip
+    alerts = {each["transactionId"]: each for each in engine({"steps": steps})["alerts"]}
+    assert [alerts[number]["windowComplete"] for number in (2, 3)] == [False, True]
+
+
 @stream_seeds(STREAMS // 20)
 def test_engine_agrees_with_the_oracle_about_lagging_batches(
     stream_seed: int, project: Project, tmp_path: Path

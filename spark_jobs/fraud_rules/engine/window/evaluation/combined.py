@@ -56,6 +56,16 @@ def evaluate_conditions(
     return holding, enough, complete
 
 
+@compiled
+def are_conditions_complete(arrays: KernelArrays, row: EvaluatedRow, r: int) -> bool:
+    """Whether the windows of all conditions of rule r are complete."""
+    rows = arrays.rules.rows
+    for k in range(rows[r, R_CONDITIONS]):
+        if not is_complete(arrays, row, rows[rows[r, R_FIRST_CONDITION] + k, R_WINDOW]):
+            return False
+    return True
+
+
 @inlined
 def _evaluate_one(arrays: KernelArrays, row: EvaluatedRow, c: int, at: int) -> None:
     """Evaluate condition c, and write output row `at`. Without a window it does not hold."""
@@ -64,11 +74,10 @@ def _evaluate_one(arrays: KernelArrays, row: EvaluatedRow, c: int, at: int) -> N
         output[at, column] = 0
     output[at, O_ROW] = row.number
     output[at, O_RULE] = c
-    output[at, O_COMPLETE] = 1
+    output[at, O_COMPLETE] = is_complete(arrays, row, rows[c, R_WINDOW])
     span = window_of(arrays, row, rows[c, R_WINDOW])
     if span.first < 0:
         return
-    output[at, O_COMPLETE] = is_complete(arrays, row, rows[c, R_WINDOW])
     aggregate = read_aggregate(arrays, rows, c, rows[c, R_SHARED], row, span)
     output[at, O_FIRED] = meets_limit(arrays, row, c, aggregate)
     write_aggregate(output, at, aggregate)

@@ -6,7 +6,7 @@ from fraud_rules.engine.window.aggregates import KIND_RESET
 from fraud_rules.engine.window.bundles import EvaluatedRow, Ints, KernelArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.evaluation.aggregate import WindowAggregate, write_aggregate
-from fraud_rules.engine.window.evaluation.combined import evaluate_conditions
+from fraud_rules.engine.window.evaluation.combined import are_conditions_complete, evaluate_conditions
 from fraud_rules.engine.window.evaluation.windows import is_complete
 from fraud_rules.engine.window.hash_tables import ensure_mark, find_mark
 from fraud_rules.engine.window.layout import (
@@ -62,6 +62,8 @@ def report(arrays: KernelArrays, row: EvaluatedRow, r: int, reach: int, met: boo
         holding, met, complete = evaluate_conditions(arrays, row, r, aggregate)
         if rows[r, R_HAS_AGGREGATE] == 0:
             aggregate = WindowAggregate(0, aggregate.values, 0, holding, 0, 0, 0, 0)
+    elif rows[r, R_REPORTED] != 0:
+        complete = are_conditions_complete(arrays, row, r)
     if met:
         if rows[r, R_NAMED] != 0:
             fired = FIRED_PENDING

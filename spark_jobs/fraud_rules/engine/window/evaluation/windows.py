@@ -29,9 +29,9 @@ def window_of(arrays: KernelArrays, row: EvaluatedRow, w: int) -> Span:
 
 @inlined
 def is_complete(arrays: KernelArrays, row: EvaluatedRow, w: int) -> bool:
-    """Whether window `w` of a row has all rows."""
+    """Whether window `w` of a row has all rows. A row without such a window needs none."""
     opens = opening(arrays.measures, arrays.arrivals, row.number, w, row.time)
-    return bool(opens >= complete_from(arrays.state, arrays.measures, w))
+    return bool(opens == NONE or opens >= complete_from(arrays.state, arrays.measures, w))
 
 
 @inlined
