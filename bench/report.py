@@ -64,7 +64,7 @@ def _promises(rows: Rows, results: Results) -> list[str]:
 
 
 def _title(rows: Rows) -> str:
-    return f"| **{rows.title}** | | |"
+    return f"| **{rows.title}** |"
 
 
 def _method(rows: Rows, results: Results) -> str:

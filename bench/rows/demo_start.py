@@ -139,7 +139,7 @@ ROWS = (
         "Broker, Airflow, agent, detector and traffic on this machine, twice. Then kill -9 of the detector's JVM. A "
         "part of each time is the wait for the next planted fraud.",
         (
-            Figure("first_s", "the first `make demo` to the first alert", "s", promise=True),
+            Figure("first_s", "the first `make demo` to the first alert", "s"),
             Figure("second_s", "the second `make demo` to the first alert", "s", at_most(60), promise=True),
             Figure("killed_s", "kill -9 of the JVM to the next alert", "s", at_most(20), promise=True),
         ),

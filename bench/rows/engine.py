@@ -119,11 +119,11 @@ ROWS = (
         f"{_BATCHES - _FIRST} batches of {_BATCH:,} transactions of `uniform_500k`, fanned out, evaluated by the key "
         "groups and concluded in one thread. The rule sets take turns batch by batch. Shares are medians over batches.",
         (
-            Figure("rules10", "`rules10`, a transaction", "us", promise=True),
+            Figure("rules10", "`rules10`, a transaction", "us"),
             Figure("rules10_v2", "`rules10_v2`, a transaction", "us"),
             Figure("rules10_v3", "`rules10_v3`, a transaction", "us"),
-            Figure("rules10_v2_share", "`rules10_v2`: speed in % of `rules10`", "%", at_least(70), promise=True),
-            Figure("rules10_v3_share", "`rules10_v3`: speed in % of `rules10`", "%", at_least(60), promise=True),
+            Figure("rules10_v2_share", "`rules10_v2`: speed in % of `rules10`", "%", at_least(70)),
+            Figure("rules10_v3_share", "`rules10_v3`: speed in % of `rules10`", "%", at_least(60)),
             Figure("rules10_v3_whole_share", "`rules10_v3`: the same, with decoding", "%", at_least(60)),
         ),
         _measure,

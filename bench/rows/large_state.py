@@ -116,7 +116,7 @@ ROWS = (
         "all key groups.",
         (
             Figure("events", "retained events", ""),
-            Figure("kill_s", "kill -9 to next committed batch", "s", at_most(30), promise=True),
+            Figure("kill_s", "kill -9 to next committed batch", "s", at_most(30)),
             Figure(
                 "kill_without_views_s",
                 "kill -9 and loss of the views to next committed batch",
@@ -124,9 +124,7 @@ ROWS = (
                 at_most(30),
                 promise=True,
             ),
-            Figure(
-                "executor_s", "executor lost to a batch with all key groups restored", "s", at_most(30), promise=True
-            ),
+            Figure("executor_s", "executor lost to a batch with all key groups restored", "s", at_most(30)),
         ),
         _measure,
     ),

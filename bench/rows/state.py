@@ -103,8 +103,8 @@ def _measure(lab: Lab | None, scale: Scale) -> Mapping[str, float]:
 
 def _figures(name: str) -> Iterator[Figure]:
     yield Figure(f"{name}_events", f"`{name}`: retained events, counted once per grouping", "")
-    yield Figure(f"{name}_memory", f"`{name}`: memory of the views", "bytes per event", promise=True)
-    yield Figure(f"{name}_log", f"`{name}`: durable log", "bytes per event", promise=True)
+    yield Figure(f"{name}_memory", f"`{name}`: memory of the views", "bytes per event")
+    yield Figure(f"{name}_log", f"`{name}`: durable log", "bytes per event")
 
 
 ROWS = (

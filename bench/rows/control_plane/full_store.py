@@ -218,19 +218,17 @@ _TITLES: Final = {
     "lists": "Lists and one list",
     "detector": "Detector",
 }
-_PROMISED: Final = ("today", "alerts", "cases", "rules")
 
 
 def _figures() -> Iterator[Figure]:
     for name, title in _TITLES.items():
         yield Figure(f"one_{name}_p50_ms", f"{title}: p50", "ms")
-        promise = name in _PROMISED
-        yield Figure(f"one_{name}_p99_ms", f"{title}: p99", "ms", at_most(1_000), promise=promise)
+        yield Figure(f"one_{name}_p99_ms", f"{title}: p99", "ms", at_most(1_000))
         yield Figure(f"cpu_{name}_ms", f"{title}: CPU of the server, mean", "ms")
         yield Figure(f"several_{name}_p50_ms", f"{title}, {_USERS} users: p50", "ms")
         yield Figure(f"several_{name}_p99_ms", f"{title}, {_USERS} users: p99", "ms")
     yield Figure("mark_p50_ms", "a mark: p50", "ms")
-    yield Figure("mark_p99_ms", "a mark: p99", "ms", at_most(1_000), promise=True)
+    yield Figure("mark_p99_ms", "a mark: p99", "ms", at_most(1_000))
     yield Figure("bulk_p50_ms", "a bulk mark of at most 10,000 alerts: p50", "ms")
     yield Figure("bulk_max_ms", "a bulk mark of at most 10,000 alerts: largest", "ms")
     yield Figure("fill_s", "filling the store", "s")

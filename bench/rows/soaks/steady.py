@@ -82,7 +82,7 @@ def _figures() -> list[Figure]:
     for kind, title in titles.items():
         size, growth = flat(kind, title, "MiB")
         bounded = replace(size, target=at_most(_JVM_MIB)) if kind == "jvm_mib" else size
-        found += [replace(bounded, promise=bounded.target is not None), replace(growth, promise=True)]
+        found += [replace(bounded, promise=bounded.target is not None), growth]
     return found
 
 

@@ -1,4 +1,4 @@
-"""docs/rules.md: each rule alerts for the last payment of one stream, and for no payment of another."""
+"""examples/rules: each rule alerts for the last payment of one stream, and for no payment of another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fraud_rules.codec.rules.files import read_rule_text
+from fraud_rules.codec.rules.files import read_rule_file, read_rule_text
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.replay.replay import replay
 from tests.support import oracle
@@ -18,6 +18,7 @@ from tests.support.conformance import load_schema, same_answer
 from tests.support.places import ROOT
 
 SCHEMAS = {"default": load_schema("default"), "places": load_schema("third_edition")}
+_NAME = re.compile(r"\*\*([^*]+)\*\*")
 START_MS = 1_700_000_000_000
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 LISTS: dict[str, list[int]] = {"mules": [666, 667], "trusted": [10, 11]}
@@ -194,15 +195,10 @@ STREAMS = {
 
 
 def rules() -> dict[int, dict[str, Any]]:
-    """The rules of the page by id. Each rule's name is the heading before it."""
-    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
-    found = {}
-    for heading, text in re.findall(r"^### (.+?)$.*?^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
-        (record,) = read_rule_text(Path("rules.yaml"), text)
-        rule = json.loads(record.value)
-        assert rule["name"] == heading
-        found[rule["ruleId"]] = rule
-    return found
+    """The rules of all files by id."""
+    files = sorted((ROOT / "examples" / "rules").glob("*.yaml"))
+    found = [json.loads(record.value) for path in files for record in read_rule_file(path)]
+    return {rule["ruleId"]: rule for rule in found}
 
 
 RULES = rules()
@@ -230,8 +226,17 @@ def document(rule_id: int, stream: Sequence[Pay]) -> dict[str, Any]:
     return {"steps": steps}
 
 
-def test_the_page_has_all_rules() -> None:
-    assert list(RULES) == [*range(101, 131), *range(140, 154)] == list(STREAMS)
+def test_each_rule_has_its_streams() -> None:
+    assert sorted(RULES) == [*range(101, 131), *range(140, 154)] == list(STREAMS)
+
+
+def test_the_page_names_each_rule_and_shows_one_as_it_is() -> None:
+    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    assert set(_NAME.findall(page)) == {rule["name"] for rule in RULES.values()}
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (record,) = read_rule_text(Path("rules.yaml"), example)
+    rule = json.loads(record.value)
+    assert rule == RULES[rule["ruleId"]]
 
 
 @pytest.mark.parametrize("rule_id", RULES, ids=lambda rule_id: RULES[rule_id]["name"])

@@ -310,5 +310,5 @@ def test_every_error_of_the_nights_has_a_runbook(code: int, project: Project) ->
 
 def assert_is_runbook(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    for part in ("## What it means", "## How to check", "## What to do"):
+    for part in ("## Meaning", "## Action"):
         assert part in text, f"{page.name} lacks {part}"
