@@ -22,7 +22,7 @@ from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.proof.document import write_file
 from tests.support.proofs import proofs_of
-from tests.support.wheels import build_wheels, python, uv
+from tests.support.wheels import Environment, build_wheels, python, uv
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_800)]
 
@@ -59,13 +59,13 @@ assert not {"pyspark", "s3fs", "botocore"} & sys.modules.keys()
 class Installed:
     """An environment with the wheels, and a folder of an installation."""
 
-    environment: Path
+    environment: Environment
     home: Path
 
     def run(self, *command: str, **further: str) -> str:
         variables = {
             "HOME": str(self.home),
-            "PATH": f"{self.environment / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin",
+            "PATH": f"{self.environment.programs}{os.pathsep}/usr/bin{os.pathsep}/bin",
             "FRAUD_HOME": str(self.home / "fraud"),
             "FRAUD_CACHE_DIR": str(self.home / "cache"),
             "AIRFLOW_HOME": str(self.home),
@@ -90,18 +90,15 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def installed(request: pytest.FixtureRequest, wheels: list[str], tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """The three wheels in an environment that had a plain Airflow before, as the page docs/install.md describes it."""
     folder = tmp_path_factory.mktemp(f"python-{request.param}")
-    environment, home = folder / "environment", folder / "home"
+    home = folder / "home"
     home.mkdir()
     base = python(request.param)
     if base is None:
         pytest.skip(f"there is no Python {request.param}")
-    subprocess.run([str(uv()), "venv", "--quiet", "--python", str(base), str(environment)], check=True)
-    own = ["--quiet", "--python", str(environment / "bin" / "python")]
-    install = [str(uv()), "pip", "install", "--compile-bytecode", *own]
-    subprocess.run([*install, *AIRFLOW, *constrained(request.param)], check=True)
-    frozen = subprocess.run([str(uv()), "pip", "freeze", *own], check=True, capture_output=True, text=True)
-    (folder / "constraints.txt").write_text(frozen.stdout, encoding="utf-8")
-    subprocess.run([*install, *wheels, "--constraint", str(folder / "constraints.txt")], check=True)
+    environment = Environment.create(folder / "environment", base)
+    environment.install(*AIRFLOW, *constrained(request.param))
+    (folder / "constraints.txt").write_text(environment.versions(), encoding="utf-8")
+    environment.install(*wheels, "--constraint", str(folder / "constraints.txt"))
     return Installed(environment, home)
 
 

@@ -19,7 +19,7 @@ import pytest
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import DetectorFailed, ReleaseInvalid, StorageFull
 from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
-from tests.support.hosts import Host, fill, hosts_on_a_bridge
+from tests.support.hosts import Host, assert_nothing_shared, fill, hosts_on_a_bridge
 from tests.support.kafka.cluster import brokers_on
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.kafka.records import read_all
@@ -178,13 +178,6 @@ def detector_on_hosts(project: Project) -> Iterator[tuple[HostSite, Host]]:
         brokers = brokers_on(kafka, project)
         with own_topics(brokers, project) as topics:
             yield HostSite(driver, Cluster(master, one, two), project, topics), spare
-
-
-def assert_nothing_shared(hosts: tuple[Host, ...]) -> None:
-    for host in hosts:
-        for other in hosts:
-            assert host is other or not host.writable() & other.writable(), host.writable() & other.writable()
-        assert host.output("sh", "-c", f"touch {ROOT}/shared 2>&1 || true").strip().endswith("Read-only file system")
 
 
 def await_ready(host: Host) -> None:

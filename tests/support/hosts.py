@@ -1,7 +1,8 @@
 """Hosts that share nothing, on one machine: each is a set of namespaces with its own network card, name and files.
 
 A bridge connects the hosts, and the test to them. All files of the machine are read-only on a host, except those of its
-own folder: /tmp, a disk of its own, HOME, and var/ of the checkout. Needs root and `ip`.
+own folder: /tmp, a disk of its own, HOME, and var/ of the checkout. A host can lack files of the machine, such as Java.
+Needs root and `ip`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ _KERNEL_CACHE: Final = Path.home() / ".cache" / "fraud-rules"
 
 # The host's folder keeps its path, while the folders of the other hosts are hidden.
 _ENTER: Final = """
-name=$1 folder=$2 root=$3 code=$4; shift 4
+name=$1 folder=$2 root=$3 code=$4 lacks=$5; shift 5
 hostname "$name"
 mount --rbind "$folder" /mnt
 mount -t tmpfs -o size=1m none "$(dirname "$folder")"
@@ -39,6 +40,10 @@ mount --bind "$folder/hosts" /etc/hosts
 mount -t tmpfs none /dev/shm
 umount --lazy /run/netns
 if [ -n "$code" ]; then mount --bind "$code" "$root/spark_jobs"; fi
+IFS=:
+for each in $lacks; do
+  if [ -d "$each" ]; then mount -t tmpfs -o ro,size=4k none "$each"; else mount --bind /dev/null "$each"; fi
+done
 mount -o remount,bind,ro /
 export HOME="$folder/home" TMPDIR=/tmp
 cd "$root"
@@ -48,15 +53,22 @@ exec "$@"
 
 @dataclass(frozen=True)
 class Host:
-    """One host. `folder` has its files, and `link` is the end of its cable at the bridge."""
+    """One host. `folder` has its files, and `link` is the end of its cable at the bridge. `lacks` are the folders and
+    programs of the machine that it does not have: it sees empty folders and files."""
 
     name: str
     address: str
     folder: Path
+    lacks: tuple[Path, ...] = ()
 
     @property
     def namespace(self) -> str:
         return f"{self.name}-{os.getpid()}"
+
+    @property
+    def machine(self) -> str:
+        """The address at which this host reaches the programs of the test."""
+        return f"{self.address.rpartition('.')[0]}.1"
 
     @property
     def link(self) -> str:
@@ -65,18 +77,26 @@ class Host:
     def words(self, code: Path | None = None) -> tuple[str, ...]:
         """The words before a command that run it on this host. `code` replaces spark_jobs/, a folder of the host."""
         entered = ("ip", "netns", "exec", self.namespace, "unshare", "--mount", "--uts", "--propagation", "private")
-        shown = "" if code is None else str(code)
-        return (*entered, "sh", "-euc", _ENTER, "host", self.name, str(self.folder), str(ROOT), shown)
+        shown, lacks = "" if code is None else str(code), ":".join(map(str, self.lacks))
+        return (*entered, "sh", "-euc", _ENTER, "host", self.name, str(self.folder), str(ROOT), shown, lacks)
 
     def start(self, name: str, *command: str, code: Path | None = None, **environ: str) -> subprocess.Popen[bytes]:
         """Start a process, with the log NAME.log in the folder."""
         known = {key: value for key, value in os.environ.items() if not key.startswith("FRAUD_")}
-        log = self.folder / f"{name}.log"
-        return start_detached([*self.words(code), *command], log, environment={**known, **environ}, append=False)
+        return self.start_with({**known, **environ}, name, *command, code=code)
 
-    def output(self, *command: str) -> str:
-        """Run a command on this host."""
-        return subprocess.run([*self.words(), *command], check=True, capture_output=True, text=True).stdout
+    def start_with(
+        self, environment: Mapping[str, str], name: str, *command: str, code: Path | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start a process with only these variables, with the log NAME.log in the folder."""
+        log = self.folder / f"{name}.log"
+        return start_detached([*self.words(code), *command], log, environment=environment, append=False)
+
+    def output(self, *command: str, environment: Mapping[str, str] | None = None) -> str:
+        """Run a command on this host, with the variables of this process or only with these."""
+        done = subprocess.run([*self.words(), *command], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{self.name}: {command}: {done.stdout[-2_000:]}{done.stderr[-4_000:]}"
+        return done.stdout
 
     def writable(self) -> set[tuple[str, str]]:
         """The writable folders of disks that this host has: device, and folder on it. Without the memory disks that
@@ -137,6 +157,14 @@ _OF_THE_KERNEL: Final = (
     "debugfs",
 )
 """File systems that are no disks. Each host has memory disks of its own, at /tmp and /dev/shm."""
+
+
+def assert_nothing_shared(hosts: Sequence[Host]) -> None:
+    """Fail if two hosts can write to the same folder of a disk, or one to the checkout."""
+    for host in hosts:
+        for other in hosts:
+            assert host is other or not host.writable() & other.writable(), host.writable() & other.writable()
+        assert host.output("sh", "-c", f"touch {ROOT}/shared 2>&1 || true").strip().endswith("Read-only file system")
 
 
 @contextmanager

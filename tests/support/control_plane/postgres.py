@@ -8,6 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from sqlalchemy import create_engine, text
+
 from tests.support.ports import free_ports
 
 NOBODY = "nobody"
@@ -22,24 +24,39 @@ def binaries() -> Path | None:
 
 
 class Postgres:
-    """A server with its own port and folder. Postgres refuses to run as root, so root runs it as the user `nobody`."""
+    """A server with its own port and folder. Postgres refuses to run as root, so root runs it as the user `nobody`.
 
-    def __init__(self, folder: Path, programs: Path) -> None:
+    It listens at `address`, and the hosts of that address's network (/24) may connect."""
+
+    def __init__(self, folder: Path, programs: Path, address: str = "127.0.0.1") -> None:
         self._programs = programs
+        self._address = address
         self._data = folder / "data"
         self.port = free_ports(1)[0]
         self._user = NOBODY if os.geteuid() == 0 else None
         if self._user is not None:
             os.chown(folder, pwd.getpwnam(NOBODY).pw_uid, -1)
         self._run("initdb", "--auth=trust", "--username=fraud", "--no-sync")
+        with (self._data / "pg_hba.conf").open("a", encoding="ascii") as rules:
+            rules.write(f"host all all {address}/24 trust\n")
 
     @property
     def url(self) -> str:
-        return f"postgresql+psycopg2://fraud@127.0.0.1:{self.port}/postgres"
+        return f"postgresql+psycopg2://fraud@{self._address}:{self.port}/postgres"
 
     def start(self) -> None:
-        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._data} -c fsync=off"
+        options = (
+            f"-p {self.port} -c listen_addresses={self._address} -c unix_socket_directories={self._data} -c fsync=off"
+        )
         self._run("pg_ctl", "--wait", f"--log={self._data}/log", f"--options={options}", "start")
+
+    def create(self, database: str) -> str:
+        """Create a further database of the running server, and return its URL."""
+        engine = create_engine(self.url, isolation_level="AUTOCOMMIT")
+        with engine.connect() as session:
+            session.execute(text(f"CREATE DATABASE {database}"))
+        engine.dispose()
+        return f"{self.url.rpartition('/')[0]}/{database}"
 
     def stop(self) -> None:
         self._run("pg_ctl", "--wait", "--mode=immediate", "stop")

@@ -1,9 +1,10 @@
-"""Three brokers on this machine, or on three hosts, with replication 3 and `min.insync.replicas` 2."""
+"""Three brokers on this machine, or on three hosts, with replication 3 and `min.insync.replicas` 2; one broker on a
+host."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,16 +37,23 @@ _SETTINGS = {
 
 class ClusterNode(Broker):
     """One of the brokers. `places` are address, port and port of the controller of all brokers, by node. `before` are
-    words before its command, which run it on another host."""
+    words before its command, which run it on another host. `settings` override those of a lone broker."""
 
     def __init__(
-        self, node: int, places: dict[int, tuple[str, int, int]], home: Path, project: Project, before: Sequence[str]
+        self,
+        node: int,
+        places: dict[int, tuple[str, int, int]],
+        home: Path,
+        project: Project,
+        before: Sequence[str],
+        settings: Mapping[str, str] = _SETTINGS,
     ) -> None:
         self._address, port, controller = places[node]
         super().__init__(home, port, controller, project)
         self.node = node
         self._places = places
         self._before = before
+        self._settings = settings
 
     @property
     def bootstrap(self) -> str:
@@ -57,7 +65,7 @@ class ClusterNode(Broker):
     def _configure(self, data: Path) -> Path:
         path = super()._configure(data)
         voters = ",".join(f"{node}@{address}:{port}" for node, (address, _, port) in self._places.items())
-        own = {**_SETTINGS, "node.id": str(self.node), "controller.quorum.voters": voters}
+        own = {**self._settings, "node.id": str(self.node), "controller.quorum.voters": voters}
         text = path.read_text(encoding="utf-8").replace(f"//{HOST}:", f"//{self._address}:")
         kept = [line for line in text.splitlines() if line.partition("=")[0] not in own]
         path.write_text("\n".join([*kept, *(f"{name}={value}" for name, value in own.items())]) + "\n", "utf-8")
@@ -133,3 +141,13 @@ def brokers_on(hosts: Sequence[Host], project: Project) -> BrokerCluster:
     cluster = BrokerCluster(nodes)
     cluster.start()
     return cluster
+
+
+def broker_on(host: Host, project: Project) -> Broker:
+    """A running broker on a host, with one replica of everything. It ends with the host."""
+    port, controller = free_ports(2)
+    broker = ClusterNode(
+        _NODES[0], {_NODES[0]: (host.address, port, controller)}, host.folder / "broker", project, host.words(), {}
+    )
+    broker.start(240)
+    return broker
