@@ -121,6 +121,8 @@ _LOST_HOSTS: Final = {
     "spark.executor.heartbeatInterval": "2s",
     "spark.network.timeout": "10s",
     "spark.network.timeoutInterval": "1s",
+    # A standalone cluster's master says at once why an executor has ended, unless its host has ended, too.
+    "spark.standalone.executorRemoveDelayOnDisconnection": "500ms",
     # Its default is the network's time-out. An answer may take longer, for example while a JVM loads its classes.
     "spark.rpc.askTimeout": "120s",
     # A task that reads the shuffled rows of a lost host fails soon, so that Spark evaluates these rows again elsewhere.
