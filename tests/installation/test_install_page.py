@@ -22,7 +22,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from fraud_rules.configuration.project import Project
 from tests.support.bare_debian import BareDebian, bare_debian, missing_for_a_bare_debian
