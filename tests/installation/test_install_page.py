@@ -96,8 +96,8 @@ def walk(project: Project, bootstrap: str) -> str:
         for command in block.splitlines():
             if command.startswith("fraud kafka topics apply"):
                 lines += [f"python - <<'END'\n{_EDIT.format(topic=topic[1])}END"]
-            if command.startswith("fraud rules save"):
-                lines += [f"cat >draft.yaml <<'END'\n{rule}END"]
+            if command.startswith("fraud rules check"):
+                lines += [f"cat >config/rules/first.yaml <<'END'\n{rule}END"]
             lines += [command]
             lines += [waited(condition) for start, condition in _WAITS.items() if command.startswith(start)]
     return "\n".join([*lines, ""]).replace("broker:9092", bootstrap)
