@@ -19,6 +19,7 @@ from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, Field, FieldType, Tra
 from fraud_rules.model.transaction import Column, TransactionBatch
 
 _MOST_SHOWN: Final = 5
+_BEHIND_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,10 @@ class SampleReport:
 
     @property
     def held_back_by(self) -> PartitionReport | None:
-        """The partition whose newest payment is the oldest. Windows on its keys end last."""
-        return min(self.partitions, key=lambda each: each.newest_ms) if len(self.partitions) > 1 else None
+        """The partition whose newest payment is the oldest, if it is a minute behind. Windows on its keys end last."""
+        newest_ms = max((each.newest_ms for each in self.partitions), default=0)
+        late = [each for each in self.partitions if newest_ms - each.newest_ms >= _BEHIND_MS]
+        return min(late, key=lambda each: each.newest_ms, default=None)
 
 
 def report_on(sample: Sequence[SampleRecord], decoded: DecodeResult, schema: TransactionSchema) -> SampleReport:

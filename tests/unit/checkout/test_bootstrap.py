@@ -81,6 +81,20 @@ def test_without_root_it_prints_the_one_command(fresh: Path, debian: str, minor:
     assert not (fresh / ".venv").exists()
 
 
+def test_the_wheels_need_no_java(fresh: Path, debian: str) -> None:
+    done = bootstrap(fresh, "--uv", PATH=debian)
+    assert done.returncode == 21
+    assert done.stderr.endswith(f"apt-get install -y --no-install-recommends {VENV}'\n")
+
+
+def test_uv_alone_is_brought_once(fresh: Path, debian: str) -> None:
+    script(fresh / ".tools" / "uv" / "bin" / "uv", "#!/bin/sh\n")
+    shutil.copy(fresh / "bin" / "uv.txt", fresh / ".tools" / "uv" / "uv.txt")
+    done = bootstrap(fresh, "--uv", PATH=debian)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (fresh / ".venv").exists()
+
+
 @pytest.mark.parametrize("minor", [10, 14])
 def test_another_python_is_refused_with_its_version_and_a_command(fresh: Path, debian: str, minor: int) -> None:
     own = fresh / "bin" / "bootstrap"

@@ -79,11 +79,16 @@ def test_ids_that_occur_again_have_equal_content_or_another() -> None:
     assert (found.repeated, found.conflicting) == (1, 2)
 
 
-def test_the_partition_with_the_oldest_payments_is_named() -> None:
-    found = report((payment("a"), T_MS, 0), (payment("b", T_MS - 5), T_MS, 1), (payment("c", T_MS - 9), T_MS, 1))
+def test_a_partition_whose_payments_are_a_minute_older_is_named() -> None:
+    at_ms = T_MS - 60_000
+    found = report((payment("a"), T_MS, 0), (payment("b", at_ms), T_MS, 1), (payment("c", at_ms - 9), T_MS, 1))
     behind = found.held_back_by
     assert behind is not None
-    assert (behind.partition, behind.payments, behind.newest_ms) == (1, 2, T_MS - 5)
+    assert (behind.partition, behind.payments, behind.newest_ms) == (1, 2, at_ms)
+
+
+def test_a_partition_without_a_payment_of_the_last_seconds_is_not_behind() -> None:
+    assert report((payment("a"), T_MS, 0), (payment("b", T_MS - 59_999), T_MS, 1)).held_back_by is None
 
 
 def test_a_sample_without_a_payment_has_a_report(capsys: pytest.CaptureFixture[str]) -> None:
