@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -96,8 +97,9 @@ def _target(figure: Figure) -> str:
 
 
 def _machine(results: Sequence[Results]) -> Iterator[str]:
-    """The machine and versions of the newest result."""
+    """The machine and versions of the newest result, as lines of text."""
     newest = max(results, key=lambda each: each.measured, default=None)
     if newest is not None:
-        yield from ("| | |", "| --- | --- |")
-        yield from (f"| {name} | {value} |" for name, value in newest.machine.items())
+        yield from textwrap.wrap(
+            "; ".join(f"{name}: {value}" for name, value in newest.machine.items()) + ".", 120, break_on_hyphens=False
+        )
