@@ -149,12 +149,13 @@ class HostSite(Site):
         self.await_work(20)
 
     def _move_to(self, home: Host) -> None:
-        folder = home.folder / "site"
+        folder, schema = home.folder / "site", home.folder / "site" / self.installation.schema.name
         if folder != self.installation.home:
             folder.mkdir()
-            shutil.copy(self.installation.home / "detector.yaml", folder)
+            for each in (self.installation.home / "detector.yaml", self.installation.schema):
+                shutil.copy(each, folder)
         own = {"SPARK_LOCAL_IP": home.address, "TMPDIR": "/tmp"}
-        self.installation = replace(self.installation, home=folder, extra=own, before=home.words())
+        self.installation = replace(self.installation, home=folder, schema=schema, extra=own, before=home.words())
         self.home = home
 
     def gaps(self) -> dict[str, tuple[float, float]]:

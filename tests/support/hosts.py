@@ -7,6 +7,7 @@ Needs root and `ip`.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -167,12 +168,20 @@ def assert_nothing_shared(hosts: Sequence[Host]) -> None:
         assert host.output("sh", "-c", f"touch {ROOT}/shared 2>&1 || true").strip().endswith("Read-only file system")
 
 
+_BLOCK: Final = bytes(1 << 16)
+
+
 @contextmanager
 def fill(disk: Path) -> Iterator[None]:
-    """Leave no space on a disk within the block."""
+    """Leave no space on a disk within the block. Other programs may write to it meanwhile."""
     file = disk / "filled"
-    with file.open("wb") as full:
-        os.posix_fallocate(full.fileno(), 0, shutil.disk_usage(disk).free)
+    with file.open("wb", buffering=0) as full:
+        try:
+            while full.write(_BLOCK):
+                pass
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
     try:
         yield
     finally:

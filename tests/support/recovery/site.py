@@ -51,9 +51,16 @@ class Site:
         return self.starts[-1]
 
     def await_work(self, count: int = 3) -> None:
-        """Wait for more batches of the running detector."""
+        """Wait for more batches. Fails at once if no detector runs."""
         known = self.watch.batch_id
-        until(lambda: self.watch.batch_id >= known + count, f"{count} more batches are written", _BATCHES_S)
+
+        def are_written() -> bool:
+            if self.watch.batch_id >= known + count:
+                return True
+            assert any(each.exit_code is None for each in self.starts), self.starts[-1].said()[-2000:]
+            return False
+
+        until(are_written, f"{count} more batches are written", _BATCHES_S)
 
     def await_work_supervised(self, count: int = 3) -> None:
         """Wait for more batches. As a supervisor does, start a detector again that lost its broker."""
