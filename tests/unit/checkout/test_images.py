@@ -328,10 +328,18 @@ def test_the_image_has_bytecode_because_a_container_cannot_write_it(compose: dic
 def test_every_path_of_ours_is_in_the_image(compose: dict[str, Any], dockerfile: str) -> None:
     final = dockerfile.split("\nFROM ${PYTHON_IMAGE}\n")[1]
     copied = {f"{HOME}/{target}" for target in re.findall(r"^COPY .*?(\S+)$", final, re.MULTILINE)}
-    (kept,) = re.findall(r"^VOLUME (.+)$", dockerfile, re.MULTILINE)
+    (made,) = re.findall(r"install -d -o fraud -g fraud (.+)$", final, re.MULTILINE)
     used = set(re.findall(rf"{HOME}/[a-z]+", yaml.safe_dump(compose["services"])))
-    assert used <= copied | set(kept.split())
+    assert used <= copied | set(made.split())
     assert "config/images/init.sh" in compose["services"]["init"]["command"]
+
+
+def test_only_processes_of_the_detector_share_compiled_code(compose: dict[str, Any]) -> None:
+    """A process that could write to it could change what the detector executes."""
+    services = compose["services"]
+    sharing = {name for name, each in services.items() if any("/cache" in at for at in each.get("volumes", ()))}
+    set_to_it = {name for name, each in services.items() if "FRAUD_CACHE_DIR" in each.get("environment", {})}
+    assert sharing == set_to_it == {"agent", "spark-worker"}
 
 
 def test_the_health_of_airflows_components_comes_from_the_api_server(compose: dict[str, Any], project: Project) -> None:
