@@ -110,10 +110,6 @@ compose-check: setup ## start docker-compose.yml in containers, kill each servic
 setup: ## run only the set-up: Java, uv, .venv/ and lib/
 	@bin/bootstrap
 
-.PHONY: uv
-uv: # only uv, which builds the wheels
-	@bin/bootstrap --uv
-
 .PHONY: browser
 browser: # the browser for the tests of the pages
 	@bin/bootstrap --browser
@@ -129,7 +125,8 @@ lock: setup ## update uv.lock after a change of pyproject.toml, and config/jars.
 	bin/bootstrap --lock-jars
 
 .PHONY: wheel
-wheel: uv ## build the three wheels, for Spark, Airflow and the control plane, into dist/
+wheel: ## build the three wheels, for Spark, Airflow and the control plane, into dist/
+	@bin/bootstrap --uv
 	.tools/uv/bin/uv build --all-packages --wheel --quiet --out-dir dist
 	@ls dist/*.whl
 

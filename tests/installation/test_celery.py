@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -41,6 +40,7 @@ from tests.support.hosts import Host, assert_nothing_shared, hosts_on_a_bridge
 from tests.support.kafka.cluster import broker_on
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.state_damage import recreate_state
+from tests.support.network import needs_root_and
 from tests.support.places import ROOT
 from tests.support.processes.celery_airflow import CeleryAirflow, Servers, explained, start_redis
 from tests.support.processes.supervised import RUN_S, TRAFFIC
@@ -51,8 +51,7 @@ pytestmark = [
     pytest.mark.long,
     pytest.mark.integration,
     pytest.mark.timeout(1_800),
-    pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root"),
-    pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip"),
+    *needs_root_and("ip"),
     pytest.mark.skipif(uv() is None, reason="there is no uv"),
     pytest.mark.skipif(binaries() is None, reason="no Postgres is installed here"),
 ]

@@ -23,6 +23,7 @@ from tests.support.hosts import Host, assert_nothing_shared, fill, hosts_on_a_br
 from tests.support.kafka.cluster import brokers_on
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.kafka.records import read_all
+from tests.support.network import needs_root_and
 from tests.support.places import ROOT
 from tests.support.processes.spark_cluster import newest_version
 from tests.support.recovery.site import Site
@@ -33,8 +34,7 @@ pytestmark = [
     pytest.mark.recovery,
     pytest.mark.long,
     pytest.mark.timeout(1_800),
-    pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root"),
-    pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip"),
+    *needs_root_and("ip"),
 ]
 
 ROWS = 20_000

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.broker import Broker
 from tests.support.kafka.own_topics import own_topics
-from tests.support.network import PortNetwork, own_network
+from tests.support.network import PortNetwork, needs_root_and, own_network
 from tests.support.ports import free_ports
 from tests.support.recovery.site import Site
 from tests.support.waiting import MOMENT_S, until
@@ -22,8 +20,7 @@ pytestmark = [
     pytest.mark.recovery,
     pytest.mark.long,
     pytest.mark.timeout(1_800),
-    pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root"),
-    pytest.mark.skipif(shutil.which("iptables") is None, reason="needs iptables and tc"),
+    *needs_root_and("iptables", "tc"),
 ]
 
 ROWS = 400

@@ -8,15 +8,27 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 _NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 _OWN = Path("/proc/thread-self/ns/net")
 _CLASS = "1:20"
+
+
+def needs_root_and(*programs: str) -> tuple[pytest.MarkDecorator, ...]:
+    """The marks that skip tests with network namespaces without root or one of these programs."""
+    missing = any(shutil.which(program) is None for program in programs)
+    return (
+        pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root"),
+        pytest.mark.skipif(missing, reason=f"needs {' and '.join(programs)}"),
+    )
 
 
 @dataclass(frozen=True)

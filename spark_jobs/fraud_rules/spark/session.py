@@ -121,7 +121,8 @@ _LOST_HOSTS: Final = {
     "spark.executor.heartbeatInterval": "2s",
     "spark.network.timeout": "10s",
     "spark.network.timeoutInterval": "1s",
-    # A standalone cluster's master says at once why an executor has ended, unless its host has ended, too.
+    # By default Spark waits 5 s for the reason of a disconnection. A standalone cluster gives it at once, and none for
+    # a lost host.
     "spark.standalone.executorRemoveDelayOnDisconnection": "500ms",
     # Its default is the network's time-out. An answer may take longer, for example while a JVM loads its classes.
     "spark.rpc.askTimeout": "120s",

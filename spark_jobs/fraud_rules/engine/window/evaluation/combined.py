@@ -2,8 +2,9 @@
 
 A condition is compiled like a rule without an alert: a row of `RuleArrays.rows`, behind the rules of all versions. The
 kernel does not visit these rows. It comes here from a rule that would alert, so a rule without conditions costs nothing
-more, and the conditions of a rule that does not hold cost nothing. The output rows of the conditions are written behind
-the place of the rule's row, and stay there only if the rule's row is written.
+more. If a rule does not hold, its conditions are not evaluated; if another rule names it, the kernel still checks that
+their windows are complete. The output rows of the conditions are written behind the place of the rule's row, and stay
+there only if the rule's row is written.
 """
 
 from __future__ import annotations

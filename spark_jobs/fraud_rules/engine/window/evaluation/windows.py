@@ -29,7 +29,7 @@ def window_of(arrays: KernelArrays, row: EvaluatedRow, w: int) -> Span:
 
 @inlined
 def is_complete(arrays: KernelArrays, row: EvaluatedRow, w: int) -> bool:
-    """Whether window `w` of a row has all rows. A row without such a window needs none."""
+    """Whether window `w` of a row has all rows. True for a row without such a window."""
     opens = opening(arrays.measures, arrays.arrivals, row.number, w, row.time)
     return bool(opens == NONE or opens >= complete_from(arrays.state, arrays.measures, w))
 
