@@ -14,6 +14,7 @@ import pytest
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.deploy.code import code_digest
+from fraud_rules.deploy.work import WorkPhase
 from fraud_rules.errors import DetectorFailed, FraudError, ReleaseInvalid
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
@@ -111,6 +112,31 @@ def test_the_detector_continues_after_the_loss_and_the_return_of_a_worker(
     assert counts["alerts"] > 0
 
 
+@pytest.mark.timeout(1_800)
+def test_a_worker_without_the_kernel_makes_progress_while_it_compiles(
+    ops: Operations, project: Project, tmp_path: Path
+) -> None:
+    """The agent's host uses no CPU meanwhile. Without a report from the worker, a supervisor would kill the start."""
+    (tmp_path / "cluster").mkdir()
+    cluster = StandaloneCluster(tmp_path / "cluster", workers=1, FRAUD_CACHE_DIR=str(tmp_path / "cold"))
+    try:
+        ops.agent()
+        record = ops.decide(ops.release(master=cluster.url, spark=SPARK, driver_memory="700m"))
+        compiled_s: set[int] = set()
+
+        def runs() -> bool:
+            status = ops.seen().attempts[record.intent.attempt_id].status
+            if status.work is not None and status.work.phase is WorkPhase.WORKERS:
+                compiled_s.add(status.work.done)
+            return status.phase is AttemptPhase.RUNNING
+
+        ops.await_phase(record, AttemptPhase.STARTING)
+        until(runs, "the detector runs", 1_500)
+    finally:
+        cluster.end()
+    assert len(compiled_s) > 5
+
+
 def test_key_groups_stay_on_their_hosts_in_large_batches(
     cluster: StandaloneCluster, topics: OwnTopics, project: Project, tmp_path: Path
 ) -> None:
@@ -187,7 +213,7 @@ def test_a_worker_with_other_code_is_refused_by_host_and_digests(
 def refusal(topics: OwnTopics, project: Project, tmp_path: Path, python_path: Path, error: type[FraudError]) -> str:
     """The output of a start that is refused, because its only worker has this code. No batch is written."""
     (tmp_path / "cluster").mkdir()
-    cluster = StandaloneCluster(tmp_path / "cluster", workers=1, python_path=python_path)
+    cluster = StandaloneCluster(tmp_path / "cluster", workers=1, PYTHONPATH=str(python_path))
     site = Site(tmp_path / "site", project, topics, seed=3, key_groups=2)
     flags = [flag for name, value in SPARK.items() for flag in ("--spark-conf", f"{name}={value}")]
     try:

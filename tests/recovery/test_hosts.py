@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +19,7 @@ import pytest
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import DetectorFailed, ReleaseInvalid, StorageFull
 from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
+from fraud_rules.stream.worker import daemon
 from tests.support.hosts import Host, assert_nothing_shared, fill, hosts_on_a_bridge
 from tests.support.kafka.cluster import brokers_on
 from tests.support.kafka.own_topics import OwnTopics, own_topics
@@ -184,11 +185,12 @@ def detector_on_hosts(project: Project) -> Iterator[tuple[HostSite, Host]]:
 def await_ready(host: Host) -> None:
     """Wait until the Python daemon of the host's executor has started a worker, before a batch needs it."""
 
-    def names() -> list[str]:
-        found = [psutil.Process(each).name() for each in host.processes() if psutil.pid_exists(each)]
-        return [name for name in found if name.startswith("python")]
+    def is_daemon(process: int) -> bool:
+        with suppress(psutil.NoSuchProcess):
+            return daemon.__name__ in psutil.Process(process).cmdline()
+        return False
 
-    until(lambda: len(names()) >= 2, f"{host.name} is ready", READY_S)
+    until(lambda: sum(map(is_daemon, host.processes())) >= 2, f"{host.name} is ready", READY_S)
 
 
 def test_alerts_are_right_after_the_losses_of_hosts(project: Project) -> None:

@@ -9,7 +9,7 @@ in the driver, and the evaluator of small batches gets its batches from there. T
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
@@ -18,6 +18,12 @@ AUTHORIZATION: Final = "authorization"
 
 PROGRESS: Final = "progress"
 """The action whose body is an encoded `TaskReport`."""
+
+PREPARATION: Final = "preparation"
+"""The action whose body is an encoded `PreparationReport`."""
+
+CHANNEL_VARIABLE: Final = "FRAUD_DRIVER_CHANNEL"
+"""The environment variable of an executor's Python daemon with an encoded `ChannelAddress`."""
 
 CHANNEL_PORT: Final = "spark.fraud.channel.port"
 """The Spark setting with the server's port. Without it, the port is a free one."""
@@ -36,6 +42,15 @@ class ChannelAddress:
     location: str
     token: str = field(repr=False)
     certificate: str = field(repr=False)
+
+    def encode(self) -> str:
+        """Encode for `decode`."""
+        return msgspec.json.encode(self).decode()
+
+    @staticmethod
+    def decode(text: str) -> ChannelAddress:
+        """Decode the result of `encode`. Raises msgspec.DecodeError."""
+        return _decode_address(text)
 
 
 class TaskReport(msgspec.Struct, array_like=True):
@@ -61,6 +76,23 @@ class TaskReport(msgspec.Struct, array_like=True):
         return _decode(text)
 
 
+class PreparationReport(msgspec.Struct, array_like=True):
+    """The CPU time that the Python daemon of an executor has used before its first task. `daemon` is unique among the
+    daemons of all hosts."""
+
+    daemon: Annotated[str, msgspec.Meta(max_length=300)]
+    cpu_s: Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+
+    def encode(self) -> bytes:
+        """Encode for `decode`."""
+        return msgspec.json.encode(self)
+
+    @staticmethod
+    def decode(text: bytes) -> PreparationReport:
+        """Decode the result of `encode`. Raises msgspec.DecodeError."""
+        return _decode_preparation(text)
+
+
 class EvaluatorAttempt(NamedTuple):
     """An attempt of the evaluator's task, which names its exchange with the driver. `job` is the driver's number of the
     evaluator's job. A later attempt is greater."""
@@ -78,6 +110,8 @@ class EvaluatorAttempt(NamedTuple):
         return _decode_attempt(text)
 
 
+_decode_address = msgspec.json.Decoder(ChannelAddress).decode
+_decode_preparation = msgspec.json.Decoder(PreparationReport).decode
 _decode = msgspec.json.Decoder(TaskReport).decode
 _decode_attempt = msgspec.json.Decoder(EvaluatorAttempt).decode
 

@@ -31,11 +31,11 @@ class StandaloneCluster:
     on one host, and views belong to a host.
     """
 
-    def __init__(self, home: Path, workers: int, cores: int = 1, python_path: Path | None = None) -> None:
-        """Start a master and so many workers, each with so many cores. `python_path` is the PYTHONPATH of workers."""
+    def __init__(self, home: Path, workers: int, cores: int = 1, **environ: str) -> None:
+        """Start a master and so many workers, each with so many cores. `environ` adds variables to the workers'."""
         self._home = home
         self._cores = cores
-        self._environ = {} if python_path is None else {"PYTHONPATH": str(python_path)}
+        self._environ = environ
         port, ui_port = free_ports(2)
         self.url = f"spark://{_HOST}:{port}"
         self._master = self._start("master", "Master", f"--host={_HOST}", f"--port={port}", f"--webui-port={ui_port}")

@@ -15,7 +15,7 @@ from pyarrow import flight
 from fraud_rules.errors import DetectorFailed
 from fraud_rules.model.output import MarkUpdate
 from fraud_rules.stream.batch_order import BatchOrder, pack_marks
-from fraud_rules.stream.channel import AUTHORIZATION, PROGRESS, SERVER_NAME, ChannelAddress, bearer
+from fraud_rules.stream.channel import AUTHORIZATION, PREPARATION, PROGRESS, SERVER_NAME, ChannelAddress, bearer
 from fraud_rules.stream.driver.channel_server import ChannelServer, EvaluatorConnection, serve_channel
 from fraud_rules.stream.driver.evaluator import read_reply
 from fraud_rules.stream.pins import NO_PIN
@@ -79,6 +79,17 @@ def test_garbage_is_refused_and_harms_nothing(body: bytes, server: ChannelServer
         act(server, body)
     act(server, b"[4,0,0,1,2,3,false,5]")
     assert server.progress(4) == TasksProgress(1, 2, 3, restores=False, fetched_bytes=5)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b'["a"]', b'["a",-1]', b'["a",1e300]', b'["a","1"]', b'["' + b"a" * 301 + b'",1]', b"\xff" * 100_000]
+)
+def test_a_garbage_preparation_is_refused_and_harms_nothing(body: bytes, server: ChannelServer) -> None:
+    with pytest.raises(flight.FlightServerError, match="not a report of progress"):
+        act(server, body, kind=PREPARATION)
+    for report in (b'["a",2.5]', b'["b",1]', b'["a",4]'):
+        act(server, report, kind=PREPARATION)
+    assert server.prepared_s() == 5
 
 
 def test_a_task_gets_the_rows_of_its_part(server: ChannelServer) -> None:

@@ -17,13 +17,13 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 import numba
 
-from fraud_rules.errors import Stalled
 from fraud_rules.runtime.caches.folder import cache_folder
-from fraud_rules.runtime.file_lock import locked
+from fraud_rules.runtime.file_lock import FileLock
+from fraud_rules.runtime.lock_wait import LockPatience, await_lock
 
 _PACKAGE: Final = __name__.rpartition(".")[0]
 _LOCK: Final = "lock"
-_LOCK_WAIT_S: Final = 900.0
+_PATIENCE: Final = LockPatience(limit_s=3_600.0)
 
 
 def _digest() -> str:
@@ -81,12 +81,9 @@ class SharedLocator:
 def compiling() -> Iterator[None]:
     """Hold the lock of compilation: one process compiles, and the others then find its code. Raises Stalled."""
     _FOLDER.mkdir(parents=True, exist_ok=True)
-    with locked(_FOLDER / _LOCK, _LOCK_WAIT_S, _stalled):
+    with FileLock(_FOLDER / _LOCK) as lock:
+        await_lock(lock, "the lock of the window kernel's compilation", _PATIENCE)
         yield
-
-
-def _stalled(pid: str) -> Stalled:
-    return Stalled(f"process {pid} has compiled the window kernel for {_LOCK_WAIT_S:g} s: end it if it hangs")
 
 
 numba.config.CACHE_LOCATOR_CLASSES = ",".join(

@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, Final, NamedTuple, TypeAlias
+from typing import IO, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -23,9 +23,11 @@ from fraud_rules.errors import DetectorFailed
 from fraud_rules.stream.channel import (
     AUTHORIZATION,
     CHANNEL_PORT,
+    PREPARATION,
     PROGRESS,
     SERVER_NAME,
     ChannelAddress,
+    PreparationReport,
     TaskReport,
     bearer,
     part_name,
@@ -42,11 +44,14 @@ class EvaluatorConnection(NamedTuple):
     is_broken: Callable[[], bool]
 
 
+_Key = TypeVar("_Key")
+_Report = TypeVar("_Report")
+
 ServeEvaluator: TypeAlias = Callable[[bytes, EvaluatorConnection], None]
 """Exchanges batches with an attempt of the evaluator, whose name it receives."""
 
 _MOST_TASKS: Final = 10_000
-"""A batch has fewer tasks. Further reports of progress are ignored."""
+"""A batch has fewer tasks, and a cluster fewer executors. Further reports of progress are ignored."""
 
 _SHUTDOWN_S: Final = 2.0
 
@@ -75,22 +80,30 @@ class ChannelServer(flight.FlightServerBase):  # type: ignore[misc] # pyarrow ha
         self.address = ChannelAddress(f"grpc+tls://{host}:{self.port}", token, certificate)
         self._lock = threading.Lock()
         self._reports: dict[int, TaskReport] = {}
+        self._prepared_s: dict[str, float] = {}
         self._outputs: dict[str, IO[bytes]] = {}
         self._parts: dict[bytes, pa.Table] = {}
         self._serve_evaluator: ServeEvaluator | None = None
 
     def do_action(self, context: Any, action: Any) -> list[bytes]:
-        """Receive the progress of a task."""
-        if action.type != PROGRESS:
-            raise flight.FlightServerError(f"unknown action {action.type}")
+        """Receive the progress of a task, or of an executor before its first task."""
         try:
-            report = TaskReport.decode(action.body.to_pybytes())
+            if action.type == PROGRESS:
+                task = TaskReport.decode(action.body.to_pybytes())
+                self._keep(self._reports, task.task, task)
+            elif action.type == PREPARATION:
+                preparation = PreparationReport.decode(action.body.to_pybytes())
+                self._keep(self._prepared_s, preparation.daemon, preparation.cpu_s)
+            else:
+                raise flight.FlightServerError(f"unknown action {action.type}")
         except msgspec.DecodeError as error:
             raise flight.FlightServerError(f"not a report of progress: {error}") from error
-        with self._lock:
-            if report.task in self._reports or len(self._reports) < _MOST_TASKS:
-                self._reports[report.task] = report
         return []
+
+    def _keep(self, reports: dict[_Key, _Report], key: _Key, report: _Report) -> None:
+        with self._lock:
+            if key in reports or len(reports) < _MOST_TASKS:
+                reports[key] = report
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """Receive an output in parts. Its file has no name, so it is gone with this process."""
@@ -149,6 +162,11 @@ class ChannelServer(flight.FlightServerBase):  # type: ignore[misc] # pyarrow ha
             sum(each.fetched_bytes for each in reports),
             sum(each.attempt for each in reports),
         )
+
+    def prepared_s(self) -> float:
+        """The CPU time that all executors have reported before their first task."""
+        with self._lock:
+            return sum(self._prepared_s.values())
 
     def batch_ended(self) -> None:
         """Drop the progress and the parts of the batch, and the outputs of attempts that Spark has not used."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -49,9 +49,11 @@ class ReadyExecutors:
         self._thread = threading.Thread(target=self._run, name="executors", daemon=True)
         self._thread.start()
 
-    def join(self) -> None:
-        """Wait until the executors of the start are ready. Raises ReleaseInvalid and DetectorFailed with the host."""
-        self._started.wait()
+    def join(self, waiting: Callable[[], None] = lambda: None) -> None:
+        """Wait until the executors of the start are ready, and call `waiting` each second. The limit is the
+        supervisor's. Raises ReleaseInvalid and DetectorFailed with the host."""
+        while not self._started.wait(_LOOK_S):
+            waiting()
         if self._error is not None:
             raise self._error
 

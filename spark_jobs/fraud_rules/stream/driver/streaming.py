@@ -36,13 +36,13 @@ from fraud_rules.spark.session import SparkOptions, build_session, check_options
 from fraud_rules.spark.shutdown import detector_error, stop_spark
 from fraud_rules.stream.announcements import RecordAnnouncements
 from fraud_rules.stream.batch_loop import BatchLoop
-from fraud_rules.stream.channel import CHANNEL_PORT
+from fraud_rules.stream.channel import CHANNEL_PORT, CHANNEL_VARIABLE
 from fraud_rules.stream.checkpoint.marker import Marker
 from fraud_rules.stream.data_health import HealthMeter
 from fraud_rules.stream.driver.admission import admit, check, input_topics, stopped_message
 from fraud_rules.stream.driver.batch import BatchRunner
 from fraud_rules.stream.driver.batch_jobs import BatchJobs
-from fraud_rules.stream.driver.channel_server import serve_channel
+from fraud_rules.stream.driver.channel_server import ChannelServer, serve_channel
 from fraud_rules.stream.driver.end_deadline import shutdown_deadline
 from fraud_rules.stream.driver.evaluator import Evaluator
 from fraud_rules.stream.driver.executors import ReadyExecutors
@@ -147,7 +147,7 @@ def _prepare(
     for loss in admission.new_losses:
         report(f"continues without lost records: {loss}")
     lag = LagMeter(TopicEnds(job.kafka), topics.transactions)
-    channel = stack.enter_context(serve_channel(*_channel_place(spark)))
+    channel = session.channel()
     context = WorkerContext(
         job.schema, settings, job.kafka, admission.state.partitions, marker.query_id, channel.address, session.code
     )
@@ -219,29 +219,37 @@ class _Session:
         self._options = options
         self._stack = stack
         self._work = work
-        self._built: tuple[SparkSession, ReadyExecutors] | None = None
+        self._built: tuple[SparkSession, ChannelServer, ReadyExecutors] | None = None
         self.code = "" if options.is_local else code_digest()
 
     def spark(self) -> SparkSession:
         """The session. The Python workers of a new session start in the background."""
         return self._build()[0]
 
+    def channel(self) -> ChannelServer:
+        """The server of the driver's channel."""
+        return self._build()[1]
+
     def ready_executors(self) -> ReadyExecutors:
         """Wait for the Python workers of the start. The first batch needs the same workers and cores, so the batches
-        start afterwards. Raises the errors of `ReadyExecutors.join`."""
-        executors = self._build()[1]
+        start afterwards. The CPU time of other hosts counts as progress. Raises the errors of `ReadyExecutors.join`."""
+        _, channel, executors = self._build()
         self._work.begin(WorkPhase.WORKERS)
-        executors.join()
+        executors.join(lambda: self._work.reached(int(channel.prepared_s())))
         return executors
 
-    def _build(self) -> tuple[SparkSession, ReadyExecutors]:
+    def _build(self) -> tuple[SparkSession, ChannelServer, ReadyExecutors]:
         if self._built is None:
             self._work.begin(WorkPhase.SESSION)
             spark = build_session(self._options)
             self._stack.callback(stop_spark, spark)
+            channel = self._stack.enter_context(serve_channel(*_channel_place(spark)))
+            if self.code:
+                # All tasks of an executor share a daemon only if their environment is the same.
+                spark.sparkContext.environment[CHANNEL_VARIABLE] = channel.address.encode()
             executors = ReadyExecutors(spark, self.code)
             self._stack.callback(executors.stop)
-            self._built = spark, executors
+            self._built = spark, channel, executors
         return self._built
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from fraud_rules.replay.kernel_cache import load_kernel
 from fraud_rules.runtime.allocator import keep_freed_memory
+from fraud_rules.stream.worker.preparation import preparation_reported
 
 _SINGLE_THREADED: Final = {
     "OMP_NUM_THREADS": "1",
@@ -42,7 +43,8 @@ def preload() -> None:
 if __name__ == "__main__":
     os.environ.update(_SINGLE_THREADED)
     keep_freed_memory(_KEPT_BYTES)
-    preload()
+    with preparation_reported():
+        preload()
     from pyspark.daemon import manager
 
     manager()

@@ -22,10 +22,12 @@ from fraud_rules.runtime.compression import compress
 from fraud_rules.stream.channel import (
     AUTHORIZATION,
     CHANNEL_PORT,
+    PREPARATION,
     PROGRESS,
     SERVER_NAME,
     ChannelAddress,
     EvaluatorAttempt,
+    PreparationReport,
     TaskReport,
     bearer,
     part_name,
@@ -99,13 +101,7 @@ class TaskWork:
             self._restores,
             self._fetched_bytes,
         )
-        from pyarrow import ArrowException, flight
-
-        try:
-            action = flight.Action(PROGRESS, report.encode())
-            list(_client(self._channel).do_action(action, _options(self._channel, _REPORT_TIMEOUT_S)))
-        except (OSError, ArrowException) as error:
-            _log.warning("the driver does not receive the progress of a task: %s", error)
+        _report(self._channel, PROGRESS, report.encode())
         self._due_s = time.monotonic() + _QUIET_S
 
 
@@ -196,6 +192,11 @@ def pack(channel: ChannelAddress | None, output: bytes, limit_bytes: int) -> byt
     return sent(name)
 
 
+def report_preparation(channel: ChannelAddress, report: PreparationReport) -> None:
+    """Send the CPU time of an executor's Python daemon. A failed report is logged and ignored."""
+    _report(channel, PREPARATION, report.encode())
+
+
 def received(channel: ChannelAddress | None, batch_id: int, number: int) -> Iterator[TaskRow]:
     """The rows that the driver hands out to the task with this number in a large batch.
 
@@ -218,6 +219,15 @@ def _unreachable(action: str, channel: ChannelAddress, error: Exception) -> Dete
         f"{socket.gethostname()} cannot {action} the driver at {channel.location}: "
         f"{' '.join(str(error).split())[:300]} (is the port open? see {CHANNEL_PORT})"
     )
+
+
+def _report(channel: ChannelAddress, action: str, body: bytes) -> None:
+    from pyarrow import ArrowException, flight
+
+    try:
+        list(_client(channel).do_action(flight.Action(action, body), _options(channel, _REPORT_TIMEOUT_S)))
+    except (OSError, ArrowException) as error:
+        _log.warning("the driver does not receive a report of %s: %s", action, error)
 
 
 def _send(channel: ChannelAddress, name: str, output: memoryview) -> None:
