@@ -29,6 +29,7 @@ _SETTLING_S = 90.0
 """More than the 60 s after which the broker aborts a transaction of this product."""
 _METADATA_TIMEOUT_S = 5.0
 _SETTLING_POLL_S = 0.02
+_IDLE_POLL_S = 0.1
 _REMEDY = "repeat this later, and end the producer if it hangs (docs/runbooks/hung-producer.md)"
 _TRANSIENT = (
     KafkaError._TRANSPORT,
@@ -146,8 +147,8 @@ def follow(
 ) -> Iterator[ReceivedRecord | None]:
     """Yield records as they become visible, from start offsets by topic and partition, while `goes_on` returns True.
 
-    Yield None after each `poll_s` without a record. Call `reached` whenever all visible records of a partition were
-    yielded. Raise BrokerUnavailable if an outage of the broker lasts longer than 30 s.
+    Yield None after `poll_s` without a record, and then every 0.1 s. Call `reached` whenever all visible records of a
+    partition were yielded. Raise BrokerUnavailable if an outage of the broker lasts longer than 30 s.
     """
     absence = _Absence(kafka, clock_s)
     consumer = consumer_of(
@@ -156,6 +157,8 @@ def follow(
             "error_cb": absence.fails,  # the client reports an outage only to this callback
             "enable.partition.eof": reached is not None,
             "reconnect.backoff.max.ms": 500,
+            # The broker answers once a record arrives. The time only bounds an answer without any.
+            "fetch.wait.max.ms": 100,
         },
     )
     try:
@@ -174,8 +177,9 @@ def _received(
     absence: _Absence,
     reached: ReachedEnd | None,
 ) -> Iterator[ReceivedRecord | None]:
+    records = True
     while goes_on():
-        messages = available_messages(consumer, poll_s)
+        messages = available_messages(consumer, poll_s if records else _IDLE_POLL_S)
         now_ms, records = clock.now_ms(), False
         for message in messages:
             topic, partition = str(message.topic()), int(message.partition() or 0)
