@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from sqlalchemy import select, text
+from sqlalchemy import select, text, update
 
 from fraud_control.domain.errors import NameInUse
 from fraud_control.domain.lifecycle import StateName
@@ -22,6 +22,7 @@ from fraud_control.service.audit import AuditFilter
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.database import Database
 from fraud_control.store.facts import store_id
+from fraud_control.store.leases import LeadershipRow
 from fraud_control.store.models import OutboxRow
 from fraud_control.sync.background import Background
 from fraud_control.sync.drift import DriftCheck
@@ -303,6 +304,8 @@ def test_a_restored_copy_of_the_store_catches_up_with_the_log_and_continues(
         changes(scene, 3, rule_id=2)
         until(lambda: all_published(scene), "the outbox is empty again")
     restored = Scene(Database.open(f"sqlite:///{tmp_path / 'copy.db'}"), scene.settings, scene.clock)
+    with restored.database.writing() as session:
+        session.execute(update(LeadershipRow).values(until_ms=0))  # the copy is older than a lease
     check = DriftCheck(restored.database, topics.kafka, topics.names.rules, SCHEMA, LIMITS)
     with running(publisher(restored, topics), log_mirror(access(restored), topics.kafka, topics.names.rules)):
         until(lambda: check.read().in_sync, "the restored store has the changes since the copy")
