@@ -183,6 +183,7 @@ def test_a_death_is_reported_and_no_process_remains(whom: str, ops: Operations, 
     ops.await_gone(record)
 
 
+@pytest.mark.long
 def test_an_agent_on_another_machine_takes_over_and_fences_this_one(ops: Operations, tmp_path: Path) -> None:
     first = ops.agent()
     record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))

@@ -1,4 +1,7 @@
-"""The archive through a real broker and real Spark: exact, once, complete, and of few files."""
+"""The archive through a real broker and real Spark: exact, once, complete, and of few files.
+
+The job on a full disk is long: `unit/batch/test_archive_files` fills a disk with the same writes.
+"""
 
 from __future__ import annotations
 
@@ -211,6 +214,7 @@ def ids_of(batch: TransactionBatch) -> list[int]:
     return sorted(batch.columns["transactionId"].values.tolist())
 
 
+@pytest.mark.long
 def test_a_full_disk_is_named_and_loses_nothing(
     topics: OwnTopics, project: Project, jobs: JobsInTurn, tmp_path: Path
 ) -> None:

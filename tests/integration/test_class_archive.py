@@ -1,4 +1,7 @@
-"""A JVM loads classes from an archive that fits, and silently ignores every other file."""
+"""A JVM loads classes from an archive that fits, and silently ignores every other file.
+
+The archive of another format is long: the archive of another build takes the same way in the JVM.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,13 @@ def test_an_archive_of_another_class_path_is_ignored_silently(project: Project, 
     assert len(run(project.jars / "broker", *sharing_options(archive), path=f"{project.config}:").split()) == 1
 
 
-@pytest.mark.parametrize("mark", [b"OpenJDK 64-Bit Server VM (", b""], ids=["build", "format"])
+@pytest.mark.parametrize(
+    "mark",
+    [
+        pytest.param(b"OpenJDK 64-Bit Server VM (", id="build"),
+        pytest.param(b"", id="format", marks=pytest.mark.long),
+    ],
+)
 def test_an_archive_of_another_java_is_ignored_silently(project: Project, copy: Path, mark: bytes) -> None:
     content = copy.read_bytes()
     place = content.index(mark, 0, 4096)

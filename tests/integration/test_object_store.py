@@ -237,6 +237,7 @@ def test_a_killed_evaluation_publishes_all_or_nothing(moment: str, objects: Obje
 def test_a_store_that_does_not_answer_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, project: Project
 ) -> None:
+    monkeypatch.setattr("fraud_rules.batch.archive.place._ATTEMPTS", 2)
     with object_store(tmp_path) as own:
         for name, value in own.environment.items():
             monkeypatch.setenv(name, value)

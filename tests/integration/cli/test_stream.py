@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.runtime import clock
 from tests.support.conformance import Case, differences, load_cases
@@ -69,15 +70,15 @@ def event_time_ms(value: bytes | None) -> int | None:
     return None if found is None else int(found[1])
 
 
-def test_generate_names_a_missing_topic(topics: OwnTopics) -> None:
-    env = topics.environment | {"FRAUD_TOPICS_TRANSACTIONS": "nowhere"}
+def test_generate_names_a_missing_topic(broker: Broker) -> None:
+    env = {"FRAUD_BOOTSTRAP": broker.bootstrap, "FRAUD_TOPICS_TRANSACTIONS": "nowhere"}
     ended = fraud("streams", "generate", "--seconds", "1", env=env)
     assert ended.exit_code == 7
     assert "nowhere" in ended.err
 
 
-def test_generate_refuses_impossible_options(topics: OwnTopics) -> None:
-    assert fraud("streams", "generate", "--rate", "0", env=topics.environment).exit_code == 3
+def test_generate_refuses_impossible_options(broker: Broker) -> None:
+    assert fraud("streams", "generate", "--rate", "0", env={"FRAUD_BOOTSTRAP": broker.bootstrap}).exit_code == 3
 
 
 # --- alerts ---

@@ -22,7 +22,7 @@ from tests.support.kafka.own_topics import create_topics
 @pytest.mark.recovery
 @pytest.mark.timeout(900)
 def test_a_few_kills(scene: Scene, own_broker: Broker, project: Project, tmp_path: Path) -> None:
-    topics, revisions = create_topics(own_broker, project, prefix=""), 30
+    topics, revisions = create_topics(own_broker, project, prefix=""), 12
     total = (WRITERS + 1) * revisions
     server = ServerProcess(project, topics, scene.settings.database, tmp_path / "server.log", (1, revisions))
     server.start()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,12 +41,17 @@ def payment(number: int, event_ms: int, payer: int = PAYER) -> bytes:
     ).encode()  # fmt: skip
 
 
-@contextmanager
-def reporter(topics: OwnTopics, project: Project, archive: Path) -> Iterator[EntityReporter]:
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ReadingPool]:
+    """The processes that read for all tests."""
+    with ReadingPool() as pool:
+        yield pool
+
+
+def reporter(pool: ReadingPool, topics: OwnTopics, project: Project, archive: Path) -> EntityReporter:
     settings = replace(DetectorSettings.load(project.config / "detector.yaml", {}), topics=topics.names)
     schema = TransactionSchema.load(project.config / "schema.yaml")
-    with ReadingPool() as pool:
-        yield EntityReporter(pool, EntitySource(topics.kafka, archive, schema, settings), now_ms)
+    return EntityReporter(pool, EntitySource(topics.kafka, archive, schema, settings), now_ms)
 
 
 def asked(reporter: EntityReporter, value: object = PAYER, days: int = 2) -> dict[str, Any]:
@@ -67,7 +71,9 @@ def archive_of(project: Project, folder: Path, topic: str, values: list[bytes], 
     store.commit(Manifest().with_batch({topic: {"0": end, "1": count}}, result))
 
 
-def test_the_report_has_the_payments_of_archive_and_topic(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
+def test_the_report_has_the_payments_of_archive_and_topic(
+    pool: ReadingPool, topics: OwnTopics, project: Project, tmp_path: Path
+) -> None:
     began_ms = now_ms()
     rule = {**RULE, "ruleId": 5, "name": "Sum of a day", "ruleState": "ACTIVE", "windowMinutes": 1_440, "limit": 100}
     append_records(topics.kafka, topics.names.rules, [(b"5", json.dumps(rule).encode())])
@@ -80,36 +86,32 @@ def test_the_report_has_the_payments_of_archive_and_topic(topics: OwnTopics, pro
     ended = {**restriction, "alertId": "c", "lifted": began_ms + 1, "liftedBy": "RETRACTED"}
     records = [{**restriction, "alertId": "c", "since": began_ms + 1}, ended, other, {"key": PAYER}, restriction]
     append_records(topics.kafka, topics.names.restrictions, [(b"k", json.dumps(each).encode()) for each in records])
-    with reporter(topics, project, tmp_path / "archive") as without:
-        found = asked(without)
-        assert [(each["alertId"], each["lifted"]) for each in found["restrictions"]] == [
-            ("a", None),
-            ("c", began_ms + 1),
-        ]
-        assert [each["transactionId"] for each in found["payments"]] == [12, 12, 11, 10]
-        assert found["notes"] == []
-        assert [(each["ruleId"], each["value"], each["share"]) for each in found["aggregates"]] == [
-            (5, "15.75", 0.1575)
-        ]
-        assert [(each["value"], each["count"]) for each in found["counterparties"]] == [(7, 3), (8, 1)]
-        assert asked(without, 77)["count"] == 0
-        for field, value in (("paymentAmount", "5"), ("nothing", "5"), ("payeeId", "x"), ("transactionId", "5")):
-            with pytest.raises(Invalid):
-                without.report(field, value, 2)
+    without = reporter(pool, topics, project, tmp_path / "archive")
+    found = asked(without)
+    assert [(each["alertId"], each["lifted"]) for each in found["restrictions"]] == [("a", None), ("c", began_ms + 1)]
+    assert [each["transactionId"] for each in found["payments"]] == [12, 12, 11, 10]
+    assert found["notes"] == []
+    assert [(each["ruleId"], each["value"], each["share"]) for each in found["aggregates"]] == [(5, "15.75", 0.1575)]
+    assert [(each["value"], each["count"]) for each in found["counterparties"]] == [(7, 3), (8, 1)]
+    assert asked(without, 77)["count"] == 0
+    for field, value in (("paymentAmount", "5"), ("nothing", "5"), ("payeeId", "x"), ("transactionId", "5")):
+        with pytest.raises(Invalid):
+            without.report(field, value, 2)
     archive_of(project, tmp_path / "archive", name, old, began_ms - 26 * HOUR_MS, 0)
-    with reporter(topics, project, tmp_path / "archive") as both:
-        assert [each["transactionId"] for each in asked(both)["payments"]] == [12, 12, 11, 10, 2, 1, 0]
-        assert "The archive begins later than the chosen period." in asked(both, days=30)["notes"]
+    both = reporter(pool, topics, project, tmp_path / "archive")
+    assert [each["transactionId"] for each in asked(both)["payments"]] == [12, 12, 11, 10, 2, 1, 0]
+    assert "The archive begins later than the chosen period." in asked(both, days=30)["notes"]
 
 
-def test_a_recreated_topic_is_read_whole_and_named(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
+def test_a_recreated_topic_is_read_whole_and_named(
+    pool: ReadingPool, topics: OwnTopics, project: Project, tmp_path: Path
+) -> None:
     """The archive has read further than the topic now reaches, with other payments at the same offsets."""
     began_ms = now_ms()
     name = topics.names.transactions
     append_records(topics.kafka, name, [(b"k", payment(number, began_ms)) for number in (10, 11)])
     old = [payment(number, began_ms - HOUR_MS) for number in range(3)]
     archive_of(project, tmp_path / "archive", name, old, began_ms - HOUR_MS, 5_000)
-    with reporter(topics, project, tmp_path / "archive") as both:
-        found = asked(both)
+    found = asked(reporter(pool, topics, project, tmp_path / "archive"))
     assert [each["transactionId"] for each in found["payments"]] == [11, 10, 2, 1, 0]
     assert "The archive is ahead of the topic: it has payments of an earlier topic of the same name." in found["notes"]

@@ -53,7 +53,7 @@ def test_a_recreated_topic_of_the_rule_table_raises_an_alarm_until_it_is_read_ag
     cdc_intake(scene.store, topics.kafka, topic).catch_up()
     command = PublisherProcess(project, topics, scene.settings.database, tmp_path / "log")
     refused = command.run("reread")
-    assert (refused.returncode, "was not recreated" in refused.stderr) == (36, True)
+    assert (refused.exit_code, "was not recreated" in refused.err) == (36, True)
     recreate(topics, topic)
     append(topics, envelope("r", {**ROW, "limit": "40"}))
     consumer = cdc_intake(scene.store, topics.kafka, topic)
@@ -71,7 +71,7 @@ def test_a_recreated_topic_of_the_rule_table_raises_an_alarm_until_it_is_read_ag
         assert desk.open_parts(ALARM) == {f"cdc of {topic}"}
         assert "see the runbook drift" in recent_alarms(scene.database)[0].said
         again = command.run("reread")
-        assert (again.returncode, again.stdout.split()[:6]) == (0, [topic, "is", "read", "from", "offset", "0"]), again
+        assert (again.exit_code, again.out.split()[:6]) == (0, [topic, "is", "read", "from", "offset", "0"]), again
         until(lambda: consumer.failure is None and consumer.position() == 1, "the reader continues")
         watch.observe()
     assert not desk.open_parts(ALARM)

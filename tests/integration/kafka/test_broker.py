@@ -28,8 +28,11 @@ LOG = Topic("log", 1)
 
 @pytest.fixture(scope="module")
 def own(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker that these tests may kill."""
-    with running_broker(tmp_path_factory.mktemp("own-broker"), project) as own:
+    """A broker that these tests may kill. An earlier start was interrupted while it formatted the folder."""
+    home = tmp_path_factory.mktemp("own-broker")
+    (home / "data.partial" / "left").mkdir(parents=True)
+    (home / "broker.log").write_text("of an earlier run\n", encoding="utf-8")
+    with running_broker(home, project) as own:
         topics.apply(own.kafka, [LOG])
         yield own
 
@@ -40,6 +43,12 @@ def values(broker: Broker) -> list[bytes | None]:
 
 def pid(broker: Broker) -> int | None:
     return broker.status().pid
+
+
+def test_an_interrupted_format_is_repeated(own: Broker) -> None:
+    own.start()
+    assert own.status().answers
+    assert not (own.home / "data" / "left").exists()
 
 
 def test_a_second_start_returns_the_running_broker(own: Broker, project: Project) -> None:
@@ -76,32 +85,16 @@ def test_a_lost_handle_does_not_start_a_second_one(own: Broker) -> None:
     assert pid(own) == running
 
 
-def test_a_handle_with_the_pid_of_another_process_is_ignored(own: Broker) -> None:
-    own.stop()
-    ProcessHandle(os.getpid(), 0.0, "-Dfraud.broker=elsewhere").write(own.home / "process.json")
-    assert own.status().pid is None
-    assert own.stop() is False
-    assert own.start() is True
-
-
-def test_a_stop_is_clean_and_may_be_repeated(own: Broker) -> None:
+def test_a_stop_is_clean_and_a_handle_with_the_pid_of_another_process_is_ignored(own: Broker) -> None:
     own.start()
     before = values(own)
     assert own.stop() is True
     assert own.stop() is False
+    ProcessHandle(os.getpid(), 0.0, "-Dfraud.broker=elsewhere").write(own.home / "process.json")
+    assert own.status().pid is None
+    assert own.stop() is False
     assert own.start() is True
     assert values(own) == before
-
-
-def test_an_interrupted_format_is_repeated(project: Project, tmp_path: Path) -> None:
-    broker = Broker(tmp_path, *free_ports(2), project)
-    (tmp_path / "data.partial" / "left").mkdir(parents=True)
-    (tmp_path / "broker.log").write_text("of an earlier run\n", encoding="utf-8")
-    try:
-        assert broker.start() is True
-        assert broker.status().answers
-    finally:
-        broker.kill()
 
 
 @pytest.mark.parametrize("taken", ["port", "controller_port"])

@@ -1,4 +1,8 @@
-"""The figures of the hours that a running detector writes, and that a further start continues."""
+"""The figures of the hours that a running detector writes, and that a further start continues.
+
+The test is long: `streams/test_origins` counts the payments of a running detector, and `unit/stream/test_data_health`
+has each figure and the further start.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from tests.support.processes.running_detector import Installation
 from tests.support.rules import count_rule
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(600)]
 
 RULE = count_rule(limit=2, windowSeconds=60)
 

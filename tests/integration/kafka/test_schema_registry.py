@@ -1,4 +1,7 @@
-"""Records of a real schema registry, which is killed and started again."""
+"""Records of a real schema registry.
+
+The test that kills it and starts it again is long: `unit/kafka/test_registry_client` has one that does not answer.
+"""
 
 from __future__ import annotations
 
@@ -89,6 +92,7 @@ def reasons(trees: list[object]) -> list[str | None]:
     return [tree.reason if isinstance(tree, RecordRejected) else None for tree in trees]
 
 
+@pytest.mark.long
 def test_avro_through_evolution_and_the_end_of_the_registry(registry: SchemaRegistry) -> None:
     (first,) = avro_values(registry, FIRST, {"id": 1, "at": 1_700_000_000_000})
     (second,) = avro_values(registry, SECOND, {"id": 2, "at": 1_700_000_000_001, "currency": "USD"})

@@ -1,28 +1,27 @@
-"""A cluster that refuses settings, copies or the creation of topics: apply names each refusal, or leaves it."""
+"""A cluster that refuses settings, copies or the creation of topics: apply names each refusal, or leaves it.
+
+`test_access_control` has a client that may create no topic.
+"""
 
 from __future__ import annotations
 
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import BrokerUnavailable, ConfigError, TopicUnsuitable
 from fraud_rules.kafka import topics as topic_admin
-from fraud_rules.kafka.access import KafkaComponent
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.declared import Topic
-from fraud_rules.kafka.scram_users import create_users, user_of
 from fraud_rules.kafka.suitable import check_topics, settings_of_topic
 from fraud_rules.kafka.topics import StepKind
 from fraud_rules.runtime.yaml_file import read_yaml
-from tests.support.kafka.locked_broker import authorizing_broker, password_of, write_properties
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.processes.fraud_command import fraud
 
@@ -113,25 +112,6 @@ def test_the_command_says_what_the_product_does_without_the_settings(
     with pytest.raises(TopicUnsuitable) as raised:
         check_topics(own.kafka, own.names, producer_times=True)
     assert "message.timestamp.type" not in str(raised.value)
-
-
-def test_a_client_without_the_right_to_create_topics_skips_them_by_name(project: Project, tmp_path: Path) -> None:
-    broker = authorizing_broker(tmp_path, project)
-    broker.start()
-    try:
-        operator = user_of(KafkaComponent.OPERATOR)
-        create_users(broker.kafka, {operator: password_of(operator)})
-        properties = write_properties(tmp_path / "operator.properties", broker.properties_of(operator))
-        env = {"FRAUD_BOOTSTRAP": broker.bootstrap, "FRAUD_KAFKA_PROPERTIES": str(properties)}
-        refused = fraud("kafka", "topics", "apply", env=env)
-        assert refused.exit_code == ConfigError.exit_code
-        assert re.search(r"transactions: its creation \(.*uthorization", refused.err), refused.err
-        skipped = fraud("kafka", "topics", "apply", "--skip-unsupported", env=env)
-        assert skipped.exit_code == 0, skipped.err
-        assert skipped.out.count("skipped ") == len(fields(TopicNames))
-        assert skipped.out.count("fraud kafka topics print") == len(fields(TopicNames))
-    finally:
-        broker.kill()
 
 
 def test_a_cluster_without_acls_for_clients_points_to_the_printed_ones(broker: Broker) -> None:

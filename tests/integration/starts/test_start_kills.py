@@ -1,6 +1,8 @@
 """A start that is killed at any point: the next start continues, as if the killed one had not been there.
 
 The markers are handmade; Kafka is real. A killed process leaves its transaction open.
+
+The start that waits for the state is long: `kafka/test_settled` has the same reads of the state.
 """
 
 from __future__ import annotations
@@ -161,7 +163,9 @@ def is_written(writer: BatchWriter, site: HandmadeSite) -> bool:
         return False
 
 
-@pytest.mark.parametrize("role", ["detector_marker", "detector_progress", "detector_state"])
+@pytest.mark.parametrize(
+    "role", ["detector_marker", "detector_progress", pytest.param("detector_state", marks=pytest.mark.long)]
+)
 def test_a_start_waits_for_an_open_transaction_in_what_it_decides_by(role: str, site: HandmadeSite) -> None:
     before, topic = site.marker(), getattr(site.topics.names, role)
     with ThreadPoolExecutor(1) as others:

@@ -1,6 +1,9 @@
 """The state in a real topic: restored after any loss on the host, and refused by name after a loss in the topic.
 
 The topic is compacted continuously. Its chunks are written by the tasks or in the transaction, as the test says.
+
+By default, a test has one way to write chunks, and one run has every harm to the host. The long tests have the other
+ways, and runs with one kind of harm each.
 """
 
 from __future__ import annotations
@@ -145,8 +148,15 @@ def ahead_with_another_content(driver: StateDriver, blob: bytes) -> None:
     driver.writer()
 
 
+HARMS = (lost, half_lost, damaged, one_version_ahead, ahead_with_another_content)
+
+
+def each_in_turn(driver: StateDriver, blob: bytes) -> None:
+    HARMS[driver.batch_id // 9 % len(HARMS)](driver, blob)
+
+
 @pytest.mark.usefixtures("large_bytes")
-@pytest.mark.parametrize("harm", [lost, half_lost, damaged, one_version_ahead, ahead_with_another_content])
+@pytest.mark.parametrize("harm", [each_in_turn, *(pytest.param(each, marks=pytest.mark.long) for each in HARMS)])
 def test_the_answers_do_not_depend_on_the_files_of_the_host(
     harm: Harm, shared: OwnTopics, packed: list[bytes], answers: list[Answer], tmp_path: Path
 ) -> None:
@@ -212,7 +222,9 @@ def test_a_host_that_is_behind_and_has_lost_a_chunk_reads_the_whole_log(
 
 
 @pytest.mark.usefixtures("by_tasks")
-@pytest.mark.parametrize("loses_host", [True, False], ids=["host lost", "host kept"])
+@pytest.mark.parametrize(
+    "loses_host", [pytest.param(True, id="host lost"), pytest.param(False, id="host kept", marks=pytest.mark.long)]
+)
 def test_a_chunk_without_a_head_is_not_used_and_the_next_start_deletes_it(
     loses_host: bool, shared: OwnTopics, packed: list[bytes], answers: list[Answer], tmp_path: Path
 ) -> None:
@@ -240,12 +252,12 @@ def test_a_repeated_batch_keeps_the_chunk_that_its_first_task_wrote(
     shared: OwnTopics, packed: list[bytes], answers: list[Answer], tmp_path: Path
 ) -> None:
     driver, found = detector(shared, tmp_path), []
-    for blob in packed[:12]:
+    for blob in packed[:6]:
         one_version_ahead(driver, blob)
         driver.host.lose()
         found.append(driver.evaluate(blob))
         driver.host.lose()
-    assert found == answers[:12]
+    assert found == answers[:6]
     await_settled(shared.kafka, [driver.topic.topic])
     assert driver.topic.read(0).keys() == named(driver)
 
@@ -276,14 +288,14 @@ def test_a_head_of_an_aborted_transaction_is_not_used(
     shared: OwnTopics, packed: list[bytes], answers: list[Answer], tmp_path: Path
 ) -> None:
     driver, found = detector(shared, tmp_path), []
-    for batch, blob in enumerate(packed[:20]):
+    for batch, blob in enumerate(packed[:12]):
         if batch % 6 == 4:
             _, delta = driver.task(blob)
             begin_transaction(driver, list(state_records([delta], driver.topic)))
             driver.writer()  # the next driver aborts the transaction
             driver.host.lose()
         found.append(driver.evaluate(blob))
-    assert found == answers[:20]
+    assert found == answers[:12]
 
 
 def begin_transaction(driver: StateDriver, records: list[OutRecord]) -> Producer:
@@ -322,7 +334,7 @@ def test_two_detectors_in_one_topic_do_not_see_each_other(
 ) -> None:
     name = f"d{uuid.uuid4().hex[:8]}"
     first, second = detector(shared, tmp_path, name), detector(shared, tmp_path, name + "2")
-    for batch in range(15):
+    for batch in range(8):
         assert first.evaluate(packed[batch]) == answers[batch]
         if batch % 2:
             assert second.evaluate(packed[batch // 2]) == answers[batch // 2]

@@ -4,6 +4,9 @@ Cases with the same settings and schema share a detector and its logs. Each case
 after a DELETE_RULES_ALL, so that no window, watermark or mark reaches the next case. The records have the append
 times of the case (topics with the producer's timestamps). Cases about the calendar keep their date, or have it in
 another year.
+
+Each group of cases needs a detector, so the small groups are long: the kernel and the nightly job run them too, and
+`test_generated_streams` has detectors with such schemas and settings. The cases with many key groups are not long.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import dataclasses
 import json
 import random
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +27,6 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.errors import DetectorStopped
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.replay.replay import alert_members, decision_members, decode_exactly
 from tests.support.conformance import SCHEMAS, Case, differences, load_cases, load_schema
 from tests.support.kafka.records import read_all
@@ -33,7 +35,8 @@ from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.running_detector import Installation
 from tests.support.records.output_schemas import validate_outputs
 from tests.support.records.relative import relative_alert, relative_decision
-from tests.support.waiting import until
+from tests.support.recovery.watch import Watch
+from tests.support.waiting import MOMENT_S, until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -54,6 +57,10 @@ OF_THE_DEFAULTS = frozenset(
 )
 """Cases whose results depend on the default settings. Other cases without settings have those of most cases."""
 MOST_SETTINGS = {"maxOutOfOrdernessMs": 5_000}
+FEW = 20
+"""A group of at most so many cases is long, unless it has several key groups."""
+MANY = 100
+"""A detector with so many cases runs long enough to measure the CPU time of rules, once in ten seconds."""
 KEY_GROUPS = 16
 """The number for each case with several key groups."""
 _TIME = re.compile(r"(?<![\d.])1(?:6[5-9]|7[01])\d{10}(?![\d.])")
@@ -142,26 +149,25 @@ def _record(content: Any) -> bytes:
 
 @pytest.fixture(scope="module")
 def answers(
-    broker: Broker, project: Project, detectors: DetectorsInTurn, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    broker: Broker,
+    project: Project,
+    detectors: DetectorsInTurn,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, tuple[Shifted, Mapping[str, Any]]]:
-    """The written records and the detector's outputs, by case."""
-    groups = defaultdict(list)
-    for case in CASES:
-        groups[Group.of(case)].append(case)
-    found: dict[str, tuple[Shifted, Mapping[str, Any]]] = {}
-    measured: list[BatchProgress] = []
-    for group, cases in groups.items():
-        topics = timed_topics(broker, project)
-        settings = {**group.detector_settings, "tick_ms": 500}
-        installation = Installation.make(
-            tmp_path_factory.mktemp("detector"), project, topics, SCHEMAS[group.schema], **settings
-        )
-        shifted = list(_one_after_the_other(_ordered(cases)))
-        _run(shifted, installation, detectors)
-        found |= {each.case.name: (each, answer) for each, answer in _answers(shifted, installation)}
-        measured += [each for each in installation.progress() if each.rule_cpu]
-    assert measured, "the CPU time of rules is measured"
-    return found
+    """The written records and the detector's outputs of a group of cases, by case."""
+    group: Group = request.param
+    topics = timed_topics(broker, project)
+    settings = {**group.detector_settings, "tick_ms": 500}
+    installation = Installation.make(
+        tmp_path_factory.mktemp("detector"), project, topics, SCHEMAS[group.schema], **settings
+    )
+    shifted = list(_one_after_the_other(_ordered([case for case in CASES if Group.of(case) == group])))
+    with Watch(installation) as watch:
+        _run(shifted, installation, detectors, watch)
+    is_measured = any(each.rule_cpu for each in installation.progress())
+    assert is_measured or len(shifted) < MANY, "the CPU time of rules is measured"
+    return {each.case.name: (each, answer) for each, answer in _answers(shifted, installation)}
 
 
 def _ordered(cases: Sequence[Case]) -> list[Case]:
@@ -189,12 +195,12 @@ def _one_after_the_other(cases: Sequence[Case]) -> Iterator[Shifted]:
         yield Shifted(case, days)
 
 
-def _run(shifted: Sequence[Shifted], installation: Installation, detectors: DetectorsInTurn) -> None:
+def _run(shifted: Sequence[Shifted], installation: Installation, detectors: DetectorsInTurn, watch: Watch) -> None:
     """Write the cases to the logs while a detector reads them. A stop at their end ends the detector."""
     logs = Logs(installation.topics)
 
     def evaluated() -> bool:
-        return installation.has_read(logs.ends, logs.rules_end)
+        return watch.has_read(logs.ends, logs.rules_end)
 
     def evaluated_at_the_end() -> bool:
         """A stop within a case may take effect before all its records are evaluated. Another start continues there."""
@@ -206,13 +212,13 @@ def _run(shifted: Sequence[Shifted], installation: Installation, detectors: Dete
 
     detectors.begin(installation)
     detectors.wait_ready()
-    until(evaluated, "the first batch")
+    until(evaluated, "the first batch", every_s=MOMENT_S)
     for each in (each for each in shifted if each.is_cut):
         each.first_version = logs.rules_end
         for steps in _batches(each):
             with detectors.frozen():
                 each.places.update(write(logs, steps))
-            until(evaluated, f"a batch of {each.case.name}")
+            until(evaluated, f"a batch of {each.case.name}", every_s=MOMENT_S)
         write(logs, _end_of(each))
     for chunk in _chunks([each for each in shifted if not each.is_cut]):
         with detectors.frozen():
@@ -345,9 +351,18 @@ def _snake(name: str) -> str:
     return re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), name)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+def _cases_by_group() -> Iterator[Any]:
+    """The parameters of each case, group by group."""
+    groups = Counter(map(Group.of, CASES))
+    for group, count in groups.items():
+        few = count <= FEW and group.key_groups == 1
+        for case in (case for case in CASES if Group.of(case) == group):
+            yield pytest.param(group, case, id=str(case), marks=[pytest.mark.long] if few else [])
+
+
+@pytest.mark.parametrize(("answers", "case"), _cases_by_group(), indirect=["answers"], scope="module")
 def test_the_running_detector_gives_the_results_of_every_case(
-    case: Case, answers: Mapping[str, tuple[Shifted, Mapping[str, Any]]]
+    answers: Mapping[str, tuple[Shifted, Mapping[str, Any]]], case: Case
 ) -> None:
     asked, answer = answers[case.name]
     expect = {**asked.expect, "alerts": sorted(asked.expect["alerts"], key=lambda alert: bool(alert.get("shadow")))}

@@ -1,5 +1,9 @@
 """Bad records of foreign topics through all readers of a real topic: the detector, a replay of its recording, the
-archive and the nightly job. Each bad record is quarantined with a reason, and the payments around it are evaluated."""
+archive and the nightly job. Each bad record is quarantined with a reason, and the payments around it are evaluated.
+
+The tests are long: `test_origins` has the same readers with bad keys and headers, `test_init` a detector with a nested
+topic, and `kafka/test_schema_registry` the reasons of a real registry.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ from tests.support.processes.fed_detector import FedDetector
 from tests.support.processes.running_detector import Installation
 from tests.support.rules import sum_rule
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(900)]
 
 DAY = Day.parse("2026-10-02")
 NOON_MS = DAY.start_ms + 43_200_000
@@ -154,7 +158,6 @@ def check(
     assert (result.confirmed, result.added, result.retracted) == (len(alerts), 0, 0)
 
 
-@pytest.mark.long
 def test_bad_records_of_a_nested_topic(
     broker: Broker, project: Project, detectors: DetectorsInTurn, jobs: JobsInTurn, tmp_path: Path
 ) -> None:

@@ -4,6 +4,9 @@ that result.
 The streams of a group share a detector and its logs. Each stream is a day or more later than the previous one, after
 the deletion of all rules, lists and maps. The oracle evaluates the logs with the recorded batches. FRAUD_SEED repeats
 the streams of a run, but not the cuts; a failure shows both as input for `fraud streams replay`.
+
+Without FRAUD_STREAMS, only the first group without warm-ups is no long test: the kernel runs many streams in the
+default tests, also with warm-ups, and `test_origins` has a warm-up of a running detector.
 """
 
 from __future__ import annotations
@@ -39,8 +42,8 @@ from tests.support.waiting import until
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 STREAMS = int(os.environ.get("FRAUD_STREAMS", "100"))
-GROUP = 100
-WARMED_GROUP = 4
+GROUP = 25
+WARMED_GROUP = 2
 SCHEMA = replace(load_schema("nullable"), entities=ENTITIES)
 
 Answer = Mapping[str, list[Any]]
@@ -108,10 +111,17 @@ def send(site: StreamSite, streams: Iterable[Sequence[Step]], draw: random.Rando
         before = site.span_from(before)
 
 
-@pytest.mark.parametrize("first", range(0, STREAMS, GROUP))
+def groups(count: int, default: int) -> list[Any]:
+    """The numbers of so many groups as parameters. All but the `default` first ones are long, unless a user asks."""
+    later = [] if "FRAUD_STREAMS" in os.environ else [pytest.mark.long]
+    return [pytest.param(group, marks=later if group >= default else []) for group in range(count)]
+
+
+@pytest.mark.parametrize("group", groups(-(-STREAMS // GROUP), default=1))
 def test_the_running_detector_agrees_with_the_oracle(
-    first: int, broker: Broker, project: Project, detectors: DetectorsInTurn, tmp_path: Path
+    group: int, broker: Broker, project: Project, detectors: DetectorsInTurn, tmp_path: Path
 ) -> None:
+    first = group * GROUP
     seeds = range(SEED * 1_000_000 + first, SEED * 1_000_000 + min(first + GROUP, STREAMS))
     draw = random.Random(seeds.start)
     installation = installed(broker, project, tmp_path, draw)
@@ -134,7 +144,7 @@ def test_the_running_detector_agrees_with_the_oracle(
     assert attributed == published.count(), "an output belongs to no stream"
 
 
-@pytest.mark.parametrize("group", range(max(1, STREAMS // 200)))
+@pytest.mark.parametrize("group", groups(max(2, STREAMS // 100), default=0))
 def test_the_running_detector_agrees_with_the_oracle_after_warm_ups(
     group: int, broker: Broker, project: Project, detectors: DetectorsInTurn, jobs: JobsInTurn, tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ from fraud_rules.batch.reevaluation.report import decode_result
 from fraud_rules.codec.transactions.quarantine import QuarantinedRecord
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
+from fraud_rules.logs.data_health import read_hours
 from fraud_rules.logs.quarantine import read_quarantine, replay
 from fraud_rules.logs.recorder import record_run
 from fraud_rules.logs.rule_status import WarmUpState, read_operations
@@ -24,6 +25,7 @@ from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import alert_members, decode_exactly, replay_recording
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.stream.driver.batch_jobs import LARGE_BATCH_TRANSACTIONS
 from tests.support.kafka.timed_topics import Logs, timed_topics
 from tests.support.nightly.jobs import JobsInTurn, archive_of
@@ -91,6 +93,11 @@ class Site(FedDetector):
 
     def alerts(self, rule_id: int = 1) -> list[dict[str, Any]]:
         return [each for each in self.documents("alerts") if each["ruleId"] == rule_id]
+
+    def counted(self) -> tuple[int, int]:
+        """The payments and the quarantined records in the figures of the hours."""
+        hours = read_hours(self.installation.topics.kafka, self.installation.settings, now_ms()) or []
+        return sum(each.rows for each in hours), sum(each.quarantined_records for each in hours)
 
     def quarantined(self) -> list[QuarantinedRecord]:
         topics = self.installation.topics
@@ -203,6 +210,8 @@ def test_the_archive_has_the_fields_and_the_nightly_job_confirms_the_alerts(site
     result = decode_result(out)
     # The payments have times of another day than the detector, so for this job the warm-up comes after them.
     assert (result.confirmed, result.added) == (len(site.alerts()), 0)
+    counted = site.payments, 2 * len(BAD)
+    until(lambda: site.counted() == counted, "the hours count the payments of small and large batches")
 
 
 def test_a_record_that_is_sent_again_keeps_its_key_and_headers(site: Site) -> None:

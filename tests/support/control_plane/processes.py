@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fraud_rules.configuration.project import Project
 from tests.support.kafka.own_topics import OwnTopics
+from tests.support.processes.fraud_command import CommandResult, fraud
 
 
 @dataclass
@@ -33,12 +34,9 @@ class PublisherProcess:
             "FRAUD_CONTROL_NAME": f"{self.topics.prefix}control",
         }
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of `fraud store` to its end."""
-        return subprocess.run(
-            [sys.executable, "-m", "fraud_rules.cli", "store", *words],
-            env=self.environment(), capture_output=True, text=True, check=False,
-        )  # fmt: skip
+    def run(self, *words: str) -> CommandResult:
+        """Run a command of `fraud store` in this process."""
+        return fraud("store", *words, env=self.environment())
 
     def command(self) -> list[str]:
         return ["fraud_rules.cli", "store", "publish"]

@@ -54,8 +54,10 @@ class HandmadeSite:
         settings = DetectorSettings(detector=topics.prefix.rstrip("-"), topics=topics.names)
         schema = TransactionSchema.load(project.config / "schema.yaml")
         self.job = DetectorJob(settings, schema, topics.kafka, SparkOptions())
+        self._writer = BatchWriter(topics.kafka, topics.prefix + "test")
+        self._writer.open()
         produce(topics.bootstrap, topics.names.transactions, [b"{}"] * THERE, partition=0)
-        self.write(0, 30)
+        self.send(0, 30)
         self.write(1, READ)
 
     def ends(self, read: int) -> dict[str, dict[str, int]]:
@@ -83,9 +85,7 @@ class HandmadeSite:
         ends, pin = self.ends(read), Pin(batch, 0)
         marker = Marker(QUERY, batch, ends, pin, topics=ids, state=state, mark_parts=len(parts))
         progress = self.progress(batch, read)
-        writer = BatchWriter(self.topics.kafka, self.topics.prefix + "test")
-        writer.open()
-        writer.write(
+        self._writer.write(
             [
                 OutRecord(names.detector_progress, json.dumps(progress).encode(), detector),
                 *part_records(parts, self._parts, self.job.settings),

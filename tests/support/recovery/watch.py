@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Mapping
 from typing import Self
 
 from confluent_kafka import Consumer, TopicPartition
@@ -40,6 +41,11 @@ class Watch:
     def newest(self, moment: str) -> int:
         """The newest batch that has reached a moment: `sent` (its records are in Kafka) or `committed`."""
         return self._in_transaction if moment == "sent" else self.batch_id
+
+    def has_read(self, ends: Mapping[int, int], rules_end: int) -> bool:
+        """Whether the last batch has read up to these ends of transactions and rules."""
+        read = self.ends
+        return self.rules_end >= rules_end and all(read.get(partition, 0) >= end for partition, end in ends.items())
 
     def phase(self) -> str:
         """The phase of the newest batch."""

@@ -75,13 +75,7 @@ class StreamSite:
 
     def await_evaluated(self) -> None:
         """Return once the detector has evaluated all records."""
-        until(self._has_evaluated_all, "a batch", every_s=MOMENT_S)
-
-    def _has_evaluated_all(self) -> bool:
-        read = self._watch.ends
-        return self._watch.rules_end >= self._logs.rules_end and all(
-            read.get(partition, 0) >= end for partition, end in self._logs.ends.items()
-        )
+        until(lambda: self._watch.has_read(self._logs.ends, self._logs.rules_end), "a batch", every_s=MOMENT_S)
 
     def span_from(self, start: Span | None = None) -> Span:
         """The records from the end of another span up to now."""

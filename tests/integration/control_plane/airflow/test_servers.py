@@ -1,4 +1,8 @@
-"""The control plane behind a real API server of Airflow's, over a real broker."""
+"""The control plane behind a real API server of Airflow's, over a real broker.
+
+The tests are long: `web/test_rule_changes` shows that readers receive the changes of other processes, `web/test_feed`
+that a reader continues at its position after a restart, and `test_outbox` that two publishers send each change once.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,8 @@ from tests.support.control_plane.web.api_server import ApiServer
 from tests.support.control_plane.web.server import RULE
 from tests.support.control_plane.web.streams import StreamReader
 from tests.support.waiting import until
+
+pytestmark = pytest.mark.long
 
 ALERTS_OF_OTHERS = 1_000
 """Other tests of the server have alerts with smaller numbers."""

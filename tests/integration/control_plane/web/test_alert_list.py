@@ -20,19 +20,31 @@ from fraud_control.feed.place import Position
 from fraud_control.service.alerts.listing import AlertList
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from tests.support.control_plane.alerts import alert_json
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, own_topics
 
 BATCHES, A_BATCH = 60, 10
 RARE = 9
 KEPT = 25
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def topics(broker: Broker, project: Project) -> Iterator[OwnTopics]:
+    """Topics for all tests of this file, which only read them. The last test, about retention, has its own."""
+    with own_topics(broker, project) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
 def written(topics: OwnTopics) -> list[int]:
-    """The numbers of the alerts in the topics, oldest first. Every seventh is a shadow alert, a correction adds every
+    return write(topics)
+
+
+def write(topics: OwnTopics) -> list[int]:
+    """Write alerts, and return their numbers, oldest first. Every seventh is a shadow alert, a correction adds every
     fiftieth, and every hundredth is of a rare rule. Each batch is a Kafka transaction, whose markers occupy offsets."""
     writer = BatchWriter(topics.kafka, f"{topics.prefix}writer")
     writer.open()
@@ -127,15 +139,15 @@ def test_an_old_alert_is_found_by_its_place(topics: OwnTopics, project: Project,
         assert [alerts.alert(name, place) for place in elsewhere] == [None] * 3
 
 
-def test_a_list_reports_that_retention_removed_older_alerts(
-    topics: OwnTopics, project: Project, written: list[int]
-) -> None:
-    with listed(topics, project) as alerts:
-        admin = KafkaAdminClient(bootstrap_servers=topics.bootstrap)
-        admin.delete_records({TopicPartition(topics.names.alerts, 0): 100})
-        admin.close()
-        page = alerts.page(AlertSearch(), None, 10_000)
-        assert page.next is None
-        assert page.lost == [topics.names.alerts]
-    with listed(topics, project, 10_000) as alerts:
-        assert alerts.page(AlertSearch(shadow=False), None, 10_000).lost == [topics.names.alerts]
+def test_a_list_reports_that_retention_removed_older_alerts(broker: Broker, project: Project) -> None:
+    with own_topics(broker, project) as own:
+        write(own)
+        with listed(own, project) as alerts:
+            admin = KafkaAdminClient(bootstrap_servers=own.bootstrap)
+            admin.delete_records({TopicPartition(own.names.alerts, 0): 100})
+            admin.close()
+            page = alerts.page(AlertSearch(), None, 10_000)
+            assert page.next is None
+            assert page.lost == [own.names.alerts]
+        with listed(own, project, 10_000) as alerts:
+            assert alerts.page(AlertSearch(shadow=False), None, 10_000).lost == [own.names.alerts]

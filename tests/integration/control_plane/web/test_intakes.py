@@ -87,17 +87,8 @@ def test_labels_of_a_file_and_of_the_topic_reach_the_file_for_what_ifs(server: S
     until(lambda: labels() == {"1": "NOT_FRAUD", "2": "NOT_FRAUD", "4": "FRAUD"}, "the file of labels")
 
 
-@pytest.mark.parametrize(
-    ("changes", "status"),
-    [
-        ({"content": ""}, 422),
-        ({"format": "parquet"}, 422),
-        ({"name": "../x.csv"}, 422),
-        ({"content": "x" * 8_000_000}, 422),
-    ],
-    ids=["empty", "format", "name", "size"],
-)
-def test_an_upload_that_is_refused_has_a_reason(server: Server, changes: dict[str, str], status: int) -> None:
-    answer = server.ask("POST", "/labels", "analyst", json=FILE | changes)
-    assert answer.status_code == status
-    assert answer.json()["title"]
+def test_an_upload_that_is_refused_has_a_reason(server: Server) -> None:
+    for changes in ({"content": ""}, {"format": "parquet"}, {"name": "../x.csv"}, {"content": "x" * 8_000_000}):
+        answer = server.ask("POST", "/labels", "analyst", json=FILE | changes)
+        assert answer.status_code == 422, list(changes)
+        assert answer.json()["title"]

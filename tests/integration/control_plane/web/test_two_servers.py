@@ -1,4 +1,7 @@
-"""Two API servers over one store answer alike."""
+"""Two API servers over one store answer alike.
+
+The test is long: `test_what_if_runner` has the limit and the answers with two queues over one store.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from tests.support.waiting import until
 DAY = Day.parse("2026-11-18")
 
 
+@pytest.mark.long
 def test_each_server_answers_about_a_what_if_of_the_other_and_the_limits_count_both(
     login: Login,
     topics: OwnTopics,

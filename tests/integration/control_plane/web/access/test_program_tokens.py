@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import httpx
+import pytest
 
+from fraud_control.domain.roles import Role
 from fraud_control.settings import ControlPlaneSettings, Rates
 from fraud_control.store.submissions import SubmissionRow
 from fraud_rules.configuration.project import Project
+from fraud_rules.kafka.broker import Broker
+from tests.support.control_plane.scene import empty_store
 from tests.support.control_plane.web.server import RULE, Login, Server
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, own_topics
 
 CI = {"name": "ci", "role": "analyst", "expiresInDays": 30}
 
 
-def create(server: Server, user: str = "approver", **options: Mapping[str, str]) -> httpx.Response:
-    return server.ask("POST", "/tokens", user, json=CI, **options)
+@pytest.fixture(scope="module")
+def shared(
+    login: Login, broker: Broker, project: Project, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """A server for the tests whose tokens have names of their own."""
+    folder = tmp_path_factory.mktemp("tokens")
+    with own_topics(broker, project) as topics:
+        bindings = {role.value: role for role in Role}
+        settings = ControlPlaneSettings(name=f"{topics.prefix}control", database=empty_store(folder), bindings=bindings)
+        with Server.running(login, topics, project, settings, folder) as running:
+            yield running
+
+
+def create(server: Server, name: str = "ci", **options: Mapping[str, str]) -> httpx.Response:
+    return server.ask("POST", "/tokens", "approver", json={**CI, "name": name}, **options)
 
 
 def of_program(secret: str) -> dict[str, str]:
@@ -51,21 +68,21 @@ def test_a_program_works_with_a_token_until_it_is_revoked(server: Server) -> Non
     assert "unknown or revoked" in refused.json()["detail"]
 
 
-def test_a_repeated_request_does_not_show_the_secret_again(server: Server) -> None:
+def test_a_repeated_request_does_not_show_the_secret_again(shared: Server) -> None:
     key = {"Idempotency-Key": "7"}
-    secret = create(server, headers=key).json()["secret"]
-    again = create(server, headers=key)
+    secret = create(shared, "once", headers=key).json()["secret"]
+    again = create(shared, "once", headers=key)
     assert again.status_code == 409 and secret not in again.text
-    with server.plane.store.reading() as work:
+    with shared.plane.store.reading() as work:
         assert [row.answer for row in work.session.query(SubmissionRow)] == [None]
 
 
-def test_a_token_is_used_instead_of_another_login(server: Server) -> None:
-    secret = create(server).json()["secret"]
-    both = {**server.login.headers("admin"), **of_program(secret)}
-    assert server.ask("GET", "/me", None, headers=both).json()["role"] == "analyst"
-    unknown = {**server.login.headers("admin"), **of_program("fraud_x")}
-    assert server.ask("GET", "/me", None, headers=unknown).status_code == 401
+def test_a_token_is_used_instead_of_another_login(shared: Server) -> None:
+    secret = create(shared, "beside-a-login").json()["secret"]
+    both = {**shared.login.headers("admin"), **of_program(secret)}
+    assert shared.ask("GET", "/me", None, headers=both).json()["role"] == "analyst"
+    unknown = {**shared.login.headers("admin"), **of_program("fraud_x")}
+    assert shared.ask("GET", "/me", None, headers=unknown).status_code == 401
 
 
 def test_a_program_shares_the_rate_of_its_owner(
@@ -80,16 +97,16 @@ def test_a_program_shares_the_rate_of_its_owner(
         assert {answer.status_code for answer in answers} == {200, 429}, "each alone may send ten at once"
 
 
-def test_unsuitable_tokens_are_refused(server: Server) -> None:
+def test_unsuitable_tokens_are_refused(shared: Server) -> None:
     wrong = ({"name": "a b"}, {"name": ""}, {"name": "x" * 64}, {"role": "root"}, {"expiresInDays": 0})
     for members in (*wrong, {"expiresInDays": 367}, {"name": "ci\n"}, {"more": 1}):
-        assert server.ask("POST", "/tokens", json={**CI, **members}).status_code == 422, members
-    answer = server.ask("POST", "/tokens", "viewer", json=CI)
+        assert shared.ask("POST", "/tokens", json={**CI, **members}).status_code == 422, members
+    answer = shared.ask("POST", "/tokens", "viewer", json=CI)
     assert (answer.status_code, answer.json()["detail"]) == (403, "a token may have at most your role, viewer")
-    assert server.ask("GET", "/tokens", "nobody").status_code == 403
+    assert shared.ask("GET", "/tokens", "nobody").status_code == 403
 
 
-def test_a_program_reads_the_pages_beside_the_api(server: Server) -> None:
-    headers = of_program(create(server).json()["secret"])
-    assert server.client.get("/fraud/runbooks/stalled", headers=headers).status_code == 200
-    assert server.client.get("/fraud/logs?path=%00", headers=headers).status_code == 400
+def test_a_program_reads_the_pages_beside_the_api(shared: Server) -> None:
+    headers = of_program(create(shared, "pages").json()["secret"])
+    assert shared.client.get("/fraud/runbooks/stalled", headers=headers).status_code == 200
+    assert shared.client.get("/fraud/logs?path=%00", headers=headers).status_code == 400
