@@ -49,6 +49,8 @@ PAGES = {
     "demo": ("/demo", "role=button[name='Stop traffic']"),
     "roles-and-controls": ("/admin", "role=table[name='Roles']"),
 }
+# The two pages that users edit and read most, and pages with many elements that no other test of the default run opens.
+LARGE_PAGES = ("rule", "opened-alert", "list", "decisions", "quality", "notifications", "data", "api-docs")
 # By name: a page of `PAGES`, and the button that opens a dialog there.
 DIALOGS = {
     "search": ("today", "Search"),

@@ -1,4 +1,8 @@
-"""The day of three users: a viewer, an analyst and an approver, from an alert to a better rule that is live."""
+"""The day of three users: a viewer, an analyst and an approver, from an alert to a better rule that is live.
+
+This is a long test, because the default run shows its steps elsewhere: the tour has those of the analyst and the
+approver, `test_access.py` what a viewer may do, and `cases.test.tsx` how a case is closed by keyboard.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from tests.e2e.people import People
 from tests.e2e.rules import confirm
 from tests.e2e.world import ARCHIVED, World
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(900)]
 
 NAME = "Several payments in a row"
 PAYER = 4_713_001

@@ -1,4 +1,8 @@
-"""Pages show the present state while batches and alerts arrive every second."""
+"""Pages show the present state while batches and alerts arrive every second.
+
+The default run has only the test of many tabs, which needs the connections of a real browser. `OutageBanner.test.tsx`
+and `eventStream.test.ts` show what a page says of a server that does not answer.
+"""
 
 from __future__ import annotations
 
@@ -85,6 +89,7 @@ def ages(page: Page) -> None:
     until(changed, "the age of the last batch changes")
 
 
+@pytest.mark.long
 def test_a_server_that_hangs_is_named_and_recovers(fired: int, running: World, people: People) -> None:
     page, detector = people.open("vera", "/today"), people.open("vera", "/detector")
     expect(page.get_by_text("Live updates")).to_be_visible()

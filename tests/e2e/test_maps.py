@@ -1,4 +1,8 @@
-"""The life of a map: pasted, read by the limit of a rule, and changed with four eyes."""
+"""The life of a map: pasted, read by the limit of a rule, and changed with four eyes.
+
+This is a long test: in the default run, `tests/unit/fraud_control/lists/test_maps.py` and `lists.test.tsx` show the
+changes of a map, the conformance cases its use by a limit, and `test_rule_life.py` a change with four eyes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from tests.e2e.people import People
 from tests.e2e.rules import MINIMAL, confirm
 from tests.e2e.world import World
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(900)]
 
 PAYER = 4_711_020
 MAP = "personal-limits"

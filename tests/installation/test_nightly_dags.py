@@ -2,8 +2,9 @@
 alert, once. A run for today only reports. A what-if writes a report. Days with later data are queued automatically. The
 last test is about a warm-up, which runs beside the nights.
 
-A run is a Spark job of half a minute beside a running detector, so the default run of the tests contains only the main
-cases.
+A run is a Spark job of half a minute beside a running detector. So the default run of the tests contains only the
+warm-up, which shows that Airflow starts such a job, and `tests/unit/fraud_ops/test_night_tasks.py` has the tasks of a
+night without Spark.
 """
 
 from __future__ import annotations
@@ -118,6 +119,7 @@ def night(nights: Nights) -> Ended:
     return nights.evaluate(nights.day)
 
 
+@pytest.mark.long
 def test_late_frauds_of_yesterday_are_added(nights: Nights, night: Ended) -> None:
     corrections, result = nights.corrections(nights.day), night.result
     added = [each for each in result.corrections if each.verdict == "ADDED"]
@@ -129,6 +131,7 @@ def test_late_frauds_of_yesterday_are_added(nights: Nights, night: Ended) -> Non
     assert (night.summary["day"], night.summary["withheld"]) == (str(nights.day), None)
 
 
+@pytest.mark.long
 def test_the_button_leads_to_the_report_page(nights: Nights, night: Ended) -> None:
     page = nights.api.behind(NIGHT, night.run_id, "reevaluate", "Report")
     assert page.headers["content-type"].startswith("text/html")

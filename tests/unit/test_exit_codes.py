@@ -6,40 +6,43 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 
 from typer.testing import CliRunner
 
 from fraud_rules.cli import app
-from fraud_rules.configuration.project import Project
+from tests.support.sources import sources
+
+_MEMBER = "exit_code"
 
 
-def declared(project: Project) -> Iterator[tuple[str, int]]:
+@cache
+def declared() -> list[tuple[str, int]]:
     """The classes of this product that declare an exit code, and the code."""
-    for folder in ("spark_jobs", "plugins"):
-        for path in sorted((project.root / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ClassDef):
-                    yield from ((node.name, code) for code in _codes(node))
+    texts = (path.read_text(encoding="utf-8") for path in sources("spark_jobs", "plugins"))
+    trees = (ast.parse(text) for text in texts if _MEMBER in text)
+    classes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return [(each.name, code) for each in classes for code in _codes(each)]
 
 
 def _codes(node: ast.ClassDef) -> Iterator[int]:
     for statement in node.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
         value = getattr(statement, "value", None)
-        named = any(isinstance(target, ast.Name) and target.id == "exit_code" for target in targets)
+        named = any(isinstance(target, ast.Name) and target.id == _MEMBER for target in targets)
         if named and isinstance(value, ast.Constant) and isinstance(value.value, int):
             yield value.value
 
 
-def test_no_two_errors_share_an_exit_code(project: Project) -> None:
+def test_no_two_errors_share_an_exit_code() -> None:
     classes = defaultdict(set)
-    for name, code in declared(project):
+    for name, code in declared():
         classes[code].add(name)
     assert len(classes) > 30
     assert {code: names for code, names in classes.items() if len(names) > 1} == {}
 
 
-def test_the_help_lists_every_exit_code(project: Project) -> None:
+def test_the_help_lists_every_exit_code() -> None:
     shown = CliRunner().invoke(app, ["--help"]).stdout.split("Exit codes:")[1]
     listed = dict(re.findall(r"^ +([0-9]+)  (\w+): ", shown, re.MULTILINE))
-    assert listed.items() >= {(str(code), name) for name, code in declared(project) if code > 2}
+    assert listed.items() >= {(str(code), name) for name, code in declared() if code > 2}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fraud_rules.configuration.project import Project
 from tests.support.places import ROOT
+from tests.support.sources import sources
 
 MOST_MODULES = 20
 SOURCES = ("spark_jobs", "plugins", "dags", "bench", "compose_check", "tests")
@@ -23,17 +24,12 @@ sys.exit(f"imported {found}" if found else 0)
 """
 
 
-def modules(*folders: str) -> list[Path]:
-    found = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
-    return [path for path in found if "node_modules" not in path.parts]
-
-
 def programs() -> list[Path]:
-    return [path for path in modules(*SOURCES) if path.name == "__main__.py"]
+    return [path for path in sources(*SOURCES) if path.name == "__main__.py"]
 
 
 def test_no_package_has_more_modules_than_a_reader_can_survey() -> None:
-    sizes = Counter(path.parent.relative_to(ROOT) for path in modules(*SOURCES) if path.name != "__init__.py")
+    sizes = Counter(path.parent.relative_to(ROOT) for path in sources(*SOURCES) if path.name != "__init__.py")
     assert {folder: size for folder, size in sizes.items() if size > MOST_MODULES} == {}
 
 

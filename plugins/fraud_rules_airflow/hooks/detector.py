@@ -35,6 +35,7 @@ from fraud_rules_airflow.hooks.release import declared_release
 
 _DIGEST_CHARS = 6
 _READ_WAIT_MS = 20
+_WATCH_WAIT_MS = 1_000
 
 
 def supervisor_id() -> str:
@@ -94,7 +95,7 @@ class FraudDetectorHook(BaseHook):
 
     def observer(self) -> DetectorObserver:
         """An observer that keeps its connection to the broker. The caller closes it."""
-        return DetectorObserver(self.kafka, self.settings, supervisor=supervisor_id())
+        return DetectorObserver(self.kafka, self.settings, wait_ms=_WATCH_WAIT_MS, supervisor=supervisor_id())
 
     def observe(self) -> DetectorObservation:
         """Observe the detector once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,20 @@ from tests.support.control_plane.scene import Scene, empty_store
 from tests.support.kafka.own_broker import running_broker
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    """A service over an empty SQLite file, without the four-eyes rule."""
-    url = empty_store(tmp_path)
+@contextmanager
+def scene_in(folder: Path) -> Iterator[Scene]:
+    """A service over an empty SQLite file in a folder, without the four-eyes rule."""
+    url = empty_store(folder)
     database = Database.open(url)
     yield Scene(database, ControlPlaneSettings(database=url, bindings={"ada": Role.ADMIN}))
     database.close()
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    """The service of `scene_in`, for this test alone."""
+    with scene_in(tmp_path) as scene:
+        yield scene
 
 
 @pytest.fixture

@@ -304,9 +304,9 @@ def supervised(project: Project, home: Path) -> Iterator[Supervised]:
         began_s = time.monotonic()
         site.start(stack, print)
         world = Supervised(site, context)
-        stack.callback(world.sender.stop)
         await_healthy(site.airflow)
         stack.callback(end_at_once, site)
+        stack.callback(world.sender.stop)  # it would wait for the answers of a dead broker
         world.await_health(Health.HEALTHY)
         world.healthy_s = time.monotonic() - began_s
         world.await_rules()

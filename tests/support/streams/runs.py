@@ -1,7 +1,10 @@
 """Generated streams as tests: one run of Hypothesis for each stream, which shrinks a stream that fails.
 
-`FRAUD_STREAMS` sets the number of streams (100 by default), `FRAUD_SEED` their seeds. Each stream is a run with a seed
-of its own, because one long run would spend five of six examples on variations of the same few streams.
+`FRAUD_STREAMS` sets the number of streams, `FRAUD_SEED` their seeds. Without `FRAUD_STREAMS` there are 100 streams, and
+those after the first 10 of a test are long tests: they look for the same faults on other random streams.
+
+Each stream is a run with a seed of its own, because one long run would spend five of six examples on variations of the
+same few streams.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -21,7 +24,8 @@ from hypothesis.strategies import SearchStrategy
 
 from fraud_rules.model.schema import TransactionSchema
 
-STREAMS = int(os.environ.get("FRAUD_STREAMS", "100"))
+_WANTED = os.environ.get("FRAUD_STREAMS")
+STREAMS = int(_WANTED or "100")
 SEED = int(os.environ.get("FRAUD_SEED", "1"))
 _SHRINKS = pytest.mark.timeout(900)
 """Hypothesis shrinks a failing stream for up to five minutes."""
@@ -37,7 +41,8 @@ _ONE_STREAM = settings(
 
 Document = dict[str, Any]
 Test = Callable[..., None]
-_AN_ITEM = 25
+_FIRST_ITEM, _AN_ITEM = 10, 25
+_FURTHER = (pytest.mark.long,)
 
 
 class Family(NamedTuple):
@@ -48,12 +53,14 @@ class Family(NamedTuple):
     schema: TransactionSchema
 
 
-def stream_seeds(streams: int) -> Callable[[Test], Test]:
-    """Call a test for each stream with the stream's seed. 25 streams are one item, because an item costs as much to
-    collect, in each process of a run, as a stream to check."""
+def stream_seeds(streams: int, first_item: int = _FIRST_ITEM) -> Callable[[Test], Test]:
+    """Call a test for each stream with the stream's seed. After the first item, which is in the default run, 25 streams
+    are one item, because an item costs as much to collect, in each process of a run, as a stream to check."""
 
     def of_each(test: Test) -> Test:
-        parts = [pytest.param(part, id=f"{part[0]}-{part[-1]}") for part in _parts(streams)]
+        parts = [
+            pytest.param(part, id=f"{part[0]}-{part[-1]}", marks=marks) for part, marks in _parts(streams, first_item)
+        ]
         return _SHRINKS(pytest.mark.parametrize("stream_seed", parts)(_of_each_seed(test)))
 
     return of_each
@@ -62,9 +69,9 @@ def stream_seeds(streams: int) -> Callable[[Test], Test]:
 def stream_families(families: Mapping[str, Family]) -> Callable[[Test], Test]:
     """Call a test for each stream of each family, like `stream_seeds`, with the stream's seed and its family."""
     items = [
-        pytest.param(family, part, id=f"{name} {part[0]}-{part[-1]}")
+        pytest.param(family, part, id=f"{name} {part[0]}-{part[-1]}", marks=marks)
         for name, family in families.items()
-        for part in _parts(family.size)
+        for part, marks in _parts(family.size)
     ]
 
     def of_each(test: Test) -> Test:
@@ -73,9 +80,17 @@ def stream_families(families: Mapping[str, Family]) -> Callable[[Test], Test]:
     return of_each
 
 
-def _parts(streams: int) -> list[range]:
+def some_seeds(count: int, of_the_default_run: int) -> list[pytest.ParameterSet]:
+    """Seeds from 0 as parameters of a test. The further ones are long tests, which look for the same faults."""
+    return [pytest.param(seed, marks=() if seed < of_the_default_run else _FURTHER) for seed in range(count)]
+
+
+def _parts(streams: int, first_item: int = _FIRST_ITEM) -> list[tuple[range, Sequence[pytest.MarkDecorator]]]:
+    """The seeds of each item, and the marks of the item."""
     seeds = range(SEED * 1_000_000, SEED * 1_000_000 + max(streams, 1))
-    return [seeds[start : start + _AN_ITEM] for start in range(0, len(seeds), _AN_ITEM)]
+    marks = () if _WANTED else _FURTHER
+    further = [seeds[start : start + _AN_ITEM] for start in range(first_item, len(seeds), _AN_ITEM)]
+    return [(seeds[:first_item], ()), *((part, marks) for part in further)]
 
 
 def _of_each_seed(test: Test) -> Test:

@@ -155,15 +155,15 @@ def test_a_suppressed_alert_catches_no_fraud(tmp_path: Path) -> None:
 def test_every_hit_is_listed_and_the_list_is_a_file_of_labels(site: Site, tmp_path: Path) -> None:
     labels, marked, paid = write_labels(tmp_path / "labels.csv"), frauds(), amounts()
     over = [number for number, amount in enumerate(paid) if amount > 150]
-    results = []
-    for ending in ("csv", "jsonl", "parquet"):
-        hits = tmp_path / f"hits.{ending}"
-        result = ask(site, tmp_path, labels=labels, fires=hits, rule={"limit": 150})
-        again = ask(site, tmp_path, labels=hits, rule={"limit": 150}).labels
-        assert result.labels is not None and again is not None
-        assert (again.caught, again.false_alerts) == (result.labels.caught, result.labels.false_alerts)
-        assert again.skipped == {"without a label": len(over) - again.caught - again.false_alerts}
-        results.append(hits)
+    results = [tmp_path / f"hits.{ending}" for ending in ("csv", "jsonl", "parquet")]
+    first, *others = [ask(site, tmp_path, labels=labels, fires=hits, rule={"limit": 150}).labels for hits in results]
+    again = ask(site, tmp_path, labels=results[0], rule={"limit": 150}).labels
+    assert first is not None and again is not None
+    assert others == [first, first]
+    assert (again.caught, again.false_alerts) == (first.caught, first.false_alerts)
+    assert again.skipped == {"without a label": len(over) - again.caught - again.false_alerts}
+    csv_lines, *other_lines = [read_label_lines(hits, NULLABLE) for hits in results]
+    assert other_lines == [csv_lines, csv_lines], "each list has the same labels"
     with results[0].open() as file:
         rows = list(csv.DictReader(file))
     assert [int(row["transactionId"]) for row in rows] == over, "in the order of time"

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tests.support.places import ROOT
+from tests.support.sources import sources
 
 MOST_DOUBLED = 6
 PRODUCT = ("spark_jobs", "plugins", "dags")
@@ -23,7 +24,7 @@ def test_every_term_is_in_the_glossary_once() -> None:
 def test_a_class_name_has_one_meaning() -> None:
     """A class name of the product that exists twice is in the glossary, with its reason."""
     places = defaultdict(set)
-    for path in (path for source in ("spark_jobs", "plugins", "bench") for path in (ROOT / source).rglob("*.py")):
+    for path in sources("spark_jobs", "plugins", "bench"):
         for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(encoding="utf-8"), re.MULTILINE):
             places[name].add(path)
     doubled = {name for name, paths in places.items() if len(paths) > 1}
@@ -38,9 +39,10 @@ def test_names_contain_only_words_that_stand_for_something() -> None:
     exceptions = set(re.findall(r"`(\w+)`", section))
     assert len(avoided) > 10
     found = defaultdict(set)
-    paths = (path for source in PRODUCT for path in (ROOT / source).rglob("*.py"))
-    for path in (path for path in paths if "node_modules" not in path.parts):
-        for name in _names(ast.parse(path.read_text(encoding="utf-8"))):
+    an_avoided = re.compile("|".join(avoided), re.IGNORECASE)
+    for path in sources(*PRODUCT):
+        text = path.read_text(encoding="utf-8")
+        for name in _names(ast.parse(text)) if an_avoided.search(text) else ():
             if avoided & {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}:
                 found[name].add(str(path.relative_to(ROOT)))
     assert {name: files for name, files in found.items() if name not in exceptions} == {}

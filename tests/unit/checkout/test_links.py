@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.support.places import ROOT
+from tests.support.sources import sources
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
 _CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -35,8 +36,7 @@ def test_every_named_test_exists() -> None:
 def test_every_page_that_the_product_names_exists() -> None:
     """A message, a page or a comment that sends its reader to a page of the documents."""
     folders = ("plugins", "spark_jobs", "dags", "config")
-    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in _SOURCES]
-    texts = [path.read_text(encoding="utf-8") for path in files if "node_modules" not in path.parts]
+    texts = [path.read_text(encoding="utf-8") for path in sources(*folders, suffixes=_SOURCES)]
     named = {name for text in texts for name in re.findall(r"\bdocs/[a-z/-]+\.md\b", text)}
     assert named
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []

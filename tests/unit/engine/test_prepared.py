@@ -22,9 +22,11 @@ def has_adopted(replay: Replay) -> bool:
     return any(state.id >= warm_state_id(0) for head in heads for state in head.states)
 
 
-def test_a_prepared_history_gives_the_same_results(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 20), marks=pytest.mark.long)])
+def test_a_prepared_history_gives_the_same_results(seeds: range, tmp_path: Path) -> None:
+    """The further streams are a long test, which looks for the same faults."""
     adopted = 0
-    for seed in range(20):
+    for seed in seeds:
         stream = WarmedStream.generated(seed, tmp_path / str(seed))
         plain, mapped, restored = stream.plain(), stream.mapped(), list[Replay]()
         for cut in stream.cuts:

@@ -117,8 +117,12 @@ def test_workers_that_take_turns_equal_one_worker_for_long(stream_seed: int) -> 
     check_long(long_document(stream_seed, transactions=100 + 200 * (stream_seed % 4)), check_workers)
 
 
-def test_most_refreshes_of_long_streams_catch_up() -> None:
-    done = sum((check_workers(long_document(seed, transactions=700)) for seed in (2, 17, 24)), Counter())
+@pytest.mark.parametrize(
+    "seed", [2, pytest.param(17, marks=pytest.mark.long), pytest.param(24, marks=pytest.mark.long)]
+)
+def test_most_refreshes_of_long_streams_catch_up(seed: int) -> None:
+    """Two of the streams are long tests, which look for the same faults."""
+    done = check_workers(long_document(seed, transactions=700))
     assert done[ViewRefresh.CATCH_UP] > 5 * done[ViewRefresh.REBUILD] > 0
 
 
@@ -135,8 +139,8 @@ def answers(packed: list[bytes]) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize(
     ("batches_behind", "expected"),
     [
-        (1, ViewRefresh.CATCH_UP),
-        (20, ViewRefresh.CATCH_UP),
+        pytest.param(1, ViewRefresh.CATCH_UP, marks=pytest.mark.long),
+        pytest.param(20, ViewRefresh.CATCH_UP, marks=pytest.mark.long),
         (ANCESTORS, ViewRefresh.CATCH_UP),
         (ANCESTORS + 1, ViewRefresh.REBUILD),
     ],
@@ -144,6 +148,7 @@ def answers(packed: list[bytes]) -> list[tuple[object, ...]]:
 def test_a_view_within_the_known_ancestors_catches_up(
     batches_behind: int, expected: ViewRefresh, packed: list[bytes], answers: list[tuple[object, ...]], tmp_path: Path
 ) -> None:
+    """The default run has both sides of the bound."""
     log, rules = MemoryStateLog(), timeline()
     left, other = MappedViews(tmp_path / "left", SCHEMA), MappedViews(tmp_path / "other", SCHEMA)
     begin, end = 60, 60 + batches_behind

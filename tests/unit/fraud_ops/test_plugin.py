@@ -23,6 +23,7 @@ from fraud_rules_airflow.airflow_ui.web_parts import DeferredParts, applications
 from fraud_rules_airflow.triggers.detector import OutcomeTrigger, SupervisionTrigger
 from fraud_rules_airflow.triggers.rules import RulesLiveTrigger
 from fraud_rules_airflow.triggers.warm_up import WarmUpTrigger
+from tests.support.sources import sources
 
 LOADED = """
 import json, sys
@@ -71,7 +72,7 @@ def test_only_the_registration_module_is_loaded_by_its_bare_name(project: Projec
     found = loaded(project)
     assert "fraud_rules" in found["plugins"]
     assert set(found["links"]) >= {"Spark UI", "Detector logs", "Runbook"}
-    stems = {path.stem for path in (project.root / "plugins").rglob("*.py")} - {"fraud_plugin", "__init__"}
+    stems = {path.stem for path in sources("plugins")} - {"fraud_plugin", "__init__"}
     assert not stems.intersection(found["loaded"])
     assert {name.partition(".")[0] for name in found["loaded"]} <= {"fraud_plugin", "fraud_ops", "fraud_rules_airflow"}
 

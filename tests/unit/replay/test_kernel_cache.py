@@ -99,7 +99,10 @@ def test_a_worker_loads_the_functions_of_a_restore_and_a_warm_up_before_its_firs
 
 
 @pytest.mark.usefixtures("filled")
-@pytest.mark.parametrize("packed", [False, True], ids=["another folder", "a zip file"])
+# A zip file is another place, too, so the folder is a long test.
+@pytest.mark.parametrize(
+    "packed", [pytest.param(False, id="another folder", marks=pytest.mark.long), pytest.param(True, id="a zip file")]
+)
 def test_other_places_of_the_same_code_share_it(project: Project, tmp_path: Path, *, packed: bool) -> None:
     source, place = project.root / "spark_jobs" / "fraud_rules", tmp_path / "fraud_rules.zip"
     if packed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -22,6 +22,7 @@ from fraud_control.service.alerts.export import ExportFormat, new_alert_file
 from fraud_control.service.alerts.index import AlertIndex, IndexedAlert
 from fraud_control.service.alerts.saved_searches import AlertSearches
 from tests.support.control_plane.alerts import alert, alert_json
+from tests.support.control_plane.fixtures import scene_in
 from tests.support.control_plane.scene import ANN, SCHEMA, VIC, Scene, rule_input
 
 SEVERITIES = ["critical", "High", "low", None, "odd"]
@@ -51,13 +52,20 @@ def sample(number: int) -> FeedAlert:
     )
 
 
-@pytest.fixture
-def searches(scene: Scene) -> AlertSearches:
+def sampled(scene: Scene) -> AlertSearches:
+    """The searches of a scene with all samples. Each fifth one is marked."""
     found = filled(scene, [sample(number) for number in range(COUNT)])
     for number in range(0, COUNT, 5):
         facts = sample(number).facts
         scene.service.mark(ANN, facts.alert_id, facts.rule_id, 3, "FRAUD" if number % 2 else "NOT_FRAUD")
     return found
+
+
+@pytest.fixture(scope="module")
+def searches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AlertSearches]:
+    """The samples, for the tests that only read them."""
+    with scene_in(tmp_path_factory.mktemp("searches")) as scene:
+        yield sampled(scene)
 
 
 def numbers(found: Sequence[IndexedAlert]) -> list[int]:
@@ -140,7 +148,8 @@ def test_the_order_of_amounts_is_the_order_of_numbers(scene: Scene) -> None:
     assert everything(found, AlertSearch(sort=AlertSort.AMOUNT), 2) == expected
 
 
-def test_snoozed_rules_and_keys_are_left_out(searches: AlertSearches, scene: Scene) -> None:
+def test_snoozed_rules_and_keys_are_left_out(scene: Scene) -> None:
+    searches = sampled(scene)
     for rule_id in (1, 2):
         scene.service.create(ANN, rule_input(ruleId=rule_id))
     scene.service.snooze(ANN, 1, None, scene.clock.now_ms + 1_000, "")
@@ -243,7 +252,8 @@ def test_alerts_of_other_programs_do_not_stop_the_index(scene: Scene, members: d
     assert 2 in everything(filled(scene, [alert(1, **members), alert(2)]), AlertSearch())
 
 
-def test_old_alerts_leave_the_index_with_their_values(searches: AlertSearches, scene: Scene) -> None:
+def test_old_alerts_leave_the_index_with_their_values(scene: Scene) -> None:
+    searches = sampled(scene)
     with scene.database.writing() as session:
         assert AlertIndex(SCHEMA).prune(session, 50_000, 60_000) == 50
     assert everything(searches, AlertSearch()) == list(reversed(range(50, COUNT)))
