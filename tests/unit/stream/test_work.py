@@ -226,4 +226,4 @@ def test_a_driver_that_does_not_answer_ends_no_task(
     monkeypatch.setattr("fraud_rules.stream.worker.driver_link._QUIET_S", 0.0)
     nowhere = ChannelAddress("grpc+tls://127.0.0.1:1", "token", channel.address.certificate)
     TaskWork(nowhere, 0).evaluated(1)
-    assert "the driver does not receive the progress of a task" in caplog.text
+    assert "the driver does not receive a report of progress" in caplog.text
