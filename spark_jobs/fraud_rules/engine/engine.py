@@ -439,7 +439,8 @@ class _BatchEvaluation:
         self._add_outcomes(batch, head, plan, output)
         ends = np.cumsum(output[:, at.O_CONDITIONS])
         if not self._engine.settings.evaluations:
-            fired = np.isin(output[:, at.O_FIRED], (at.FIRED_YES, at.FIRED_PENDING))
+            outcomes = output[:, at.O_FIRED]
+            fired = (outcomes == at.FIRED_YES) | (outcomes == at.FIRED_PENDING)
             output, ends = output[fired], ends[fired]
         rows = output.tolist()
         builder = AlertBuilder(batch, self._engine.schema, head.fields, self._detection_ms, rows)
