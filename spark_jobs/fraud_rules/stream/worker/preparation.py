@@ -30,12 +30,15 @@ def preparation_reported(every_s: float = _EVERY_S) -> Iterator[None]:
         yield
         return
     command = [sys.executable, "-m", __name__, str(os.getpid()), str(every_s)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL):
-        yield  # the exit closes the pipe, and this ends the child
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as reporter:
+        try:
+            yield
+        finally:
+            reporter.kill()  # it may wait for the driver, and the workers need no more reports
 
 
 def main(process: int, every_s: float) -> None:
-    """Report the CPU time of a process every `every_s`, until it closes the pipe to this process or ends."""
+    """Report the CPU time of a process every `every_s`. If it is killed, its pipe closes, and this process ends."""
     watched, daemon = psutil.Process(process), f"{socket.gethostname()}/{process}"
     channel = ChannelAddress.decode(os.environ[CHANNEL_VARIABLE])
     while not select.select([sys.stdin], [], [], every_s)[0]:
