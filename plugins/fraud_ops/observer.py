@@ -27,6 +27,9 @@ from fraud_rules.monitoring.partition_ends import read_partition_ends
 from fraud_rules.runtime.clock import SteadyClock, now_ms, steady_ms
 from fraud_rules.runtime.lifetime import Closing
 
+WATCH_WAIT_MS = 1_000
+"""How often an observer that stays fetches records."""
+
 _MAX_WRITERS = 60
 _BY_HAND = "a start by hand"
 _OFFSETS_A_S = 8  # up to four batches a second, each with a progress record and the end marker of a Kafka transaction
@@ -46,7 +49,7 @@ class DetectorObserver(Closing):
         kafka: KafkaConnection,
         settings: DetectorSettings,
         clock: Callable[[], int] = now_ms,
-        wait_ms: int = 1_000,
+        wait_ms: int = WATCH_WAIT_MS,
         *,
         monotonic_ms: SteadyClock = steady_ms,
         supervisor: str | None = None,

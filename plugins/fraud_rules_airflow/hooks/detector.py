@@ -10,7 +10,7 @@ from functools import cached_property
 import msgspec
 from airflow.sdk import BaseHook, conf
 
-from fraud_ops.observer import DetectorObserver
+from fraud_ops.observer import WATCH_WAIT_MS, DetectorObserver
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
@@ -35,7 +35,6 @@ from fraud_rules_airflow.hooks.release import declared_release
 
 _DIGEST_CHARS = 6
 _READ_WAIT_MS = 20
-_WATCH_WAIT_MS = 1_000
 
 
 def supervisor_id() -> str:
@@ -95,7 +94,7 @@ class FraudDetectorHook(BaseHook):
 
     def observer(self) -> DetectorObserver:
         """An observer that keeps its connection to the broker. The caller closes it."""
-        return DetectorObserver(self.kafka, self.settings, wait_ms=_WATCH_WAIT_MS, supervisor=supervisor_id())
+        return DetectorObserver(self.kafka, self.settings, wait_ms=WATCH_WAIT_MS, supervisor=supervisor_id())
 
     def observe(self) -> DetectorObservation:
         """Observe the detector once."""

@@ -141,7 +141,7 @@ def follow(
     starts: Mapping[str, Mapping[int, int]],
     *,
     goes_on: Callable[[], bool],
-    poll_s: float = 0.1,
+    poll_s: float = _IDLE_POLL_S,
     reached: ReachedEnd | None = None,
     clock_s: Callable[[], float] = time.monotonic,
 ) -> Iterator[ReceivedRecord | None]:
