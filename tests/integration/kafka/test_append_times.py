@@ -55,7 +55,7 @@ def quarantined(topics: OwnTopics) -> list[bytes | None]:
     "count",
     [
         pytest.param(1, id="small batch", marks=pytest.mark.long),
-        pytest.param(3 * LARGE_BATCH_TRANSACTIONS, id="large batch of Spark's own source"),
+        pytest.param(3 * LARGE_BATCH_TRANSACTIONS, id="large batch"),
     ],
 )
 def test_no_record_is_evaluated_under_its_producers_time(

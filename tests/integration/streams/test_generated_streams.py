@@ -11,7 +11,6 @@ default tests, also with warm-ups, and `test_origins` has a warm-up of a running
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -34,14 +33,13 @@ from tests.support.processes.running_detector import Installation
 from tests.support.recovery.watch import Watch
 from tests.support.streams.features import ENTITIES, with_any_features
 from tests.support.streams.generated import documents, warmed_documents
-from tests.support.streams.runs import SEED, described
+from tests.support.streams.runs import SEED, STREAMS, described, numbers
 from tests.support.streams.site import Step, StreamSite, streams_in_time
 from tests.support.streams.spans import Document, Span
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
-STREAMS = int(os.environ.get("FRAUD_STREAMS", "100"))
 GROUP = 25
 WARMED_GROUP = 2
 SCHEMA = replace(load_schema("nullable"), entities=ENTITIES)
@@ -111,13 +109,7 @@ def send(site: StreamSite, streams: Iterable[Sequence[Step]], draw: random.Rando
         before = site.span_from(before)
 
 
-def groups(count: int, default: int) -> list[Any]:
-    """The numbers of so many groups as parameters. All but the `default` first ones are long, unless a user asks."""
-    later = [] if "FRAUD_STREAMS" in os.environ else [pytest.mark.long]
-    return [pytest.param(group, marks=later if group >= default else []) for group in range(count)]
-
-
-@pytest.mark.parametrize("group", groups(-(-STREAMS // GROUP), default=1))
+@pytest.mark.parametrize("group", numbers(-(-STREAMS // GROUP), 1))
 def test_the_running_detector_agrees_with_the_oracle(
     group: int, broker: Broker, project: Project, detectors: DetectorsInTurn, tmp_path: Path
 ) -> None:
@@ -144,7 +136,7 @@ def test_the_running_detector_agrees_with_the_oracle(
     assert attributed == published.count(), "an output belongs to no stream"
 
 
-@pytest.mark.parametrize("group", groups(max(2, STREAMS // 100), default=0))
+@pytest.mark.parametrize("group", numbers(max(2, STREAMS // 100), 0))
 def test_the_running_detector_agrees_with_the_oracle_after_warm_ups(
     group: int, broker: Broker, project: Project, detectors: DetectorsInTurn, jobs: JobsInTurn, tmp_path: Path
 ) -> None:

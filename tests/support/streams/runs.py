@@ -42,7 +42,8 @@ _ONE_STREAM = settings(
 Document = dict[str, Any]
 Test = Callable[..., None]
 _FIRST_ITEM, _AN_ITEM = 10, 25
-_FURTHER = (pytest.mark.long,)
+_FURTHER = () if _WANTED else (pytest.mark.long,)
+"""The marks of what the default run leaves to the long one. A user who asks for a number of streams gets all."""
 
 
 class Family(NamedTuple):
@@ -80,17 +81,17 @@ def stream_families(families: Mapping[str, Family]) -> Callable[[Test], Test]:
     return of_each
 
 
-def some_seeds(count: int, of_the_default_run: int) -> list[pytest.ParameterSet]:
-    """Seeds from 0 as parameters of a test. The further ones are long tests, which look for the same faults."""
-    return [pytest.param(seed, marks=() if seed < of_the_default_run else _FURTHER) for seed in range(count)]
+def numbers(count: int, of_the_default_run: int) -> list[pytest.ParameterSet]:
+    """Numbers from 0 as parameters of a test: of seeds, or of groups of streams. The further ones are long tests, which
+    look for the same faults."""
+    return [pytest.param(number, marks=() if number < of_the_default_run else _FURTHER) for number in range(count)]
 
 
 def _parts(streams: int, first_item: int = _FIRST_ITEM) -> list[tuple[range, Sequence[pytest.MarkDecorator]]]:
     """The seeds of each item, and the marks of the item."""
     seeds = range(SEED * 1_000_000, SEED * 1_000_000 + max(streams, 1))
-    marks = () if _WANTED else _FURTHER
     further = [seeds[start : start + _AN_ITEM] for start in range(first_item, len(seeds), _AN_ITEM)]
-    return [(seeds[:first_item], ()), *((part, marks) for part in further)]
+    return [(seeds[:first_item], ()), *((part, _FURTHER) for part in further)]
 
 
 def _of_each_seed(test: Test) -> Test:

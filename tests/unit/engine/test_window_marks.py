@@ -22,7 +22,7 @@ from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import ROOT
-from tests.support.streams.runs import some_seeds
+from tests.support.streams.runs import numbers
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 START_MS = 1_700_000_000_000
@@ -90,7 +90,7 @@ def test_keys_that_alert_once_leave_no_marks(*, suppressing: bool) -> None:
     assert late[0] < 4 * rows * kept_s / 20, "marks of some minutes at most"
 
 
-@pytest.mark.parametrize("seed", some_seeds(2, 1))
+@pytest.mark.parametrize("seed", numbers(2, 1))
 def test_dropped_marks_change_no_answer(seed: int) -> None:
     """Rules with resets and cool-downs, one of which is set and taken back later: cool-downs up to the longest there
     may be, and as many keys as come back after a minute."""

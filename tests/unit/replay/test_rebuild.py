@@ -40,7 +40,7 @@ from tests.support.streams.generated import (
     warmed_documents,
 )
 from tests.support.streams.long import long_document
-from tests.support.streams.runs import drawn, some_seeds
+from tests.support.streams.runs import drawn, numbers
 
 STREAM_SCHEMA = load_schema("nullable")
 NONE_WARM: Mapping[int, Mapping[int, WarmHistory]] = {}
@@ -119,7 +119,7 @@ def rebuilt_images(
     return {key_group: image for key_group, log in enumerate(logs) if (image := log.image()) is not None}
 
 
-@pytest.mark.parametrize("seed", some_seeds(6, 2))
+@pytest.mark.parametrize("seed", numbers(6, 2))
 def test_batches_after_a_rebuild_have_the_same_outputs(seed: int) -> None:
     recording = Recording.of_document(long_document(seed, 600))
     settings = settings_of_recording(recording, DetectorSettings())
@@ -141,7 +141,7 @@ def restored(images: Mapping[int, bytes], settings: DetectorSettings) -> Replay:
     return run
 
 
-@pytest.mark.parametrize("seed", some_seeds(12, 4))
+@pytest.mark.parametrize("seed", numbers(12, 4))
 def test_a_rebuild_adds_the_histories_of_warm_ups(seed: int) -> None:
     recording = Recording.of_document(drawn(seed, warmed_documents()))
     settings = settings_of_recording(recording, DetectorSettings())
@@ -174,7 +174,7 @@ NAMING = with_features(documents(), Features(conditions=True))
 
 
 @pytest.mark.parametrize("strategy", [changing_documents(), NAMING], ids=["changing", "naming"])
-@pytest.mark.parametrize("seed", some_seeds(12, 4))
+@pytest.mark.parametrize("seed", numbers(12, 4))
 def test_a_rebuild_follows_rules_and_lists_that_change_within_a_batch(
     seed: int, strategy: SearchStrategy[dict[str, Any]]
 ) -> None:
@@ -234,7 +234,7 @@ def bursts_document(seed: int, rules: Sequence[dict[str, Any]], pause_ms: int) -
 
 
 @pytest.mark.parametrize(("rules", "pause_ms"), [(UNMARKED, 1_000), (MARKED, 30_000)])
-@pytest.mark.parametrize("seed", some_seeds(4, 2))
+@pytest.mark.parametrize("seed", numbers(4, 2))
 def test_the_needed_history_gives_the_same_outputs(rules: Sequence[dict[str, Any]], pause_ms: int, seed: int) -> None:
     """The rest of the history only adds to the counts of suppressed alerts."""
     recording = Recording.of_document(bursts_document(seed, rules, pause_ms))

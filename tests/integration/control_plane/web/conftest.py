@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fraud_control.domain.roles import Role
 from fraud_control.settings import ControlPlaneSettings
 from fraud_rules.configuration.project import Project
-from tests.support.control_plane.scene import empty_store
-from tests.support.control_plane.web.server import Login, Server
+from tests.support.control_plane.web.server import Login, Server, settings_of_every_role
 from tests.support.kafka.own_topics import OwnTopics
 
 
@@ -24,11 +22,7 @@ def login() -> Login:
 @pytest.fixture
 def settings(topics: OwnTopics, tmp_path: Path) -> ControlPlaneSettings:
     """An empty store, and a user for each role."""
-    return ControlPlaneSettings(
-        name=f"{topics.prefix}control",
-        database=empty_store(tmp_path),
-        bindings={role.value: role for role in Role},
-    )
+    return settings_of_every_role(topics, tmp_path)
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from fraud_control.domain.roles import Role
-from fraud_control.settings import ControlPlaneSettings
 from fraud_ops.observer import DetectorObserver
 from fraud_rules.batch.archive.quarantine import archived_quarantine
 from fraud_rules.batch.reevaluation.published import PublishedAlerts
@@ -23,7 +21,7 @@ from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.change_events import ROW, envelope
-from tests.support.control_plane.web.server import Login, Server
+from tests.support.control_plane.web.server import Login, Server, settings_of_every_role
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.kafka.records import produce, read_all
 from tests.support.kafka.unreadable_records import UNREADABLE, append_unreadable
@@ -109,11 +107,7 @@ def world(
 @pytest.fixture(scope="module")
 def server(world: World, login: Login, project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("control")
-    settings = ControlPlaneSettings(
-        name=f"{world.topics.prefix}control",
-        database=f"sqlite:///{folder / 'control.db'}",
-        bindings={role.value: role for role in Role},
-    )
+    settings = settings_of_every_role(world.topics, folder)
     with Server.running(login, world.topics, project, settings, folder) as running:
         yield running
 

@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 from starlette.routing import Mount
 
 from fraud_control.composition import ControlPlane, Environment
+from fraud_control.domain.roles import Role
 from fraud_control.settings import ControlPlaneSettings
 from fraud_control.web.load.rates import Buckets, Throttle
 from fraud_control.web.login.logins import Logins
@@ -28,7 +29,7 @@ from fraud_ops.tickets import HEADER, Ticket, TicketKeys
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.runtime.clock import now_ms
-from tests.support.control_plane.scene import REASON
+from tests.support.control_plane.scene import REASON, empty_store
 from tests.support.control_plane.scene import RULE as SCENE_RULE
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
@@ -118,6 +119,15 @@ class Server:
         match = {"If-Match": f'"{rule["revision"]}"'}
         transition = {"state": state, "comment": REASON}
         return self.ask("POST", f"/rules/{rule['ruleId']}/state", user, json=transition, headers=match)
+
+
+def settings_of_every_role(topics: OwnTopics, folder: Path) -> ControlPlaneSettings:
+    """An empty store in a folder, and a user for each role."""
+    return ControlPlaneSettings(
+        name=f"{topics.prefix}control",
+        database=empty_store(folder),
+        bindings={role.value: role for role in Role},
+    )
 
 
 def _plane(application: FastAPI) -> ControlPlane | None:

@@ -22,8 +22,7 @@ from fraud_ops.tickets import HEADER, Ticket
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.runtime.clock import now_ms
-from tests.support.control_plane.scene import empty_store
-from tests.support.control_plane.web.server import RULE, Login, Server
+from tests.support.control_plane.web.server import RULE, Login, Server, settings_of_every_role
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 
 ALERT = str(uuid.UUID(int=7))
@@ -183,10 +182,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(login: Login, broker: Broker, project: Project, folder: Path) -> Iterator[Server]:
     """One server for all tests, without limits of rates, with a user for each role, and an approver `reused`."""
     with own_topics(broker, project) as topics:
-        settings = ControlPlaneSettings(
-            name=f"{topics.prefix}control",
-            database=empty_store(folder),
-            bindings={**{role.value: role for role in Role}, "reused": Role.APPROVER},
+        every_role = settings_of_every_role(topics, folder)
+        settings = replace(
+            every_role,
+            bindings={**every_role.bindings, "reused": Role.APPROVER},
             rates=Rates(requests_per_s=1_000_000, changes_per_s=1_000_000, server_requests_per_s=1_000_000),
         )
         with Server.running(login, topics, project, settings, folder) as running:

@@ -10,13 +10,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fraud_control.domain.roles import Role
 from fraud_control.settings import ControlPlaneSettings, Rates
 from fraud_control.store.submissions import SubmissionRow
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
-from tests.support.control_plane.scene import empty_store
-from tests.support.control_plane.web.server import RULE, Login, Server
+from tests.support.control_plane.web.server import RULE, Login, Server, settings_of_every_role
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 
 CI = {"name": "ci", "role": "analyst", "expiresInDays": 30}
@@ -28,11 +26,11 @@ def shared(
 ) -> Iterator[Server]:
     """A server for the tests whose tokens have names of their own."""
     folder = tmp_path_factory.mktemp("tokens")
-    with own_topics(broker, project) as topics:
-        bindings = {role.value: role for role in Role}
-        settings = ControlPlaneSettings(name=f"{topics.prefix}control", database=empty_store(folder), bindings=bindings)
-        with Server.running(login, topics, project, settings, folder) as running:
-            yield running
+    with (
+        own_topics(broker, project) as topics,
+        Server.running(login, topics, project, settings_of_every_role(topics, folder), folder) as running,
+    ):
+        yield running
 
 
 def create(server: Server, name: str = "ci", **options: Mapping[str, str]) -> httpx.Response:
