@@ -25,7 +25,8 @@ from fraud_rules.configuration.project import Project, port_setting
 from fraud_rules.errors import BrokerUnavailable, ConfigError, PortInUse
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.caches.class_archive import archivable, sharing_options
-from fraud_rules.runtime.file_lock import locked
+from fraud_rules.runtime.file_lock import FileLock
+from fraud_rules.runtime.lock_wait import LockPatience, await_lock
 from fraud_rules.runtime.process import ProcessHandle, arguments_of, holder_of, start_detached
 from fraud_rules.runtime.retry import wait_for
 
@@ -43,7 +44,6 @@ _JVM = (
     "-XX:TieredStopAtLevel=1",
 )
 _LOG_TAIL_LINES = 3
-_LOCK_WAIT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +139,10 @@ class Broker:
 
     @contextlib.contextmanager
     def _exclusively(self) -> Iterator[None]:
-        """Allow one start or stop at a time. Raises BrokerUnavailable if another one takes too long."""
-        with locked(self.home / "lock", _LOCK_WAIT_S, self._busy):
+        """Allow one start or stop at a time. Raises Stalled if another one hangs."""
+        with FileLock(self.home / "lock", 0o666) as lock:
+            await_lock(lock, f"the lock of the broker in {self.home}", LockPatience())
             yield
-
-    def _busy(self, pid: str) -> BrokerUnavailable:
-        held = f"process {pid} has been starting or stopping the broker in {self.home} for {_LOCK_WAIT_S:g} s"
-        return BrokerUnavailable(f"{held}: end it if it hangs")
 
     def _running(self) -> ProcessHandle | None:
         if self._child is not None:
