@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bench.detector import command
-from bench.figures import Figure, Rows, Scale, Target, at_most
+from bench.figures import Figure, Rows, Scale, Target, at_least, at_most
 from bench.inputs.rulesets import CANARY, FIRE_ALL, Document, many
 from bench.lab import Lab, Session
 from bench.meters.pauses import pauses
@@ -15,7 +15,17 @@ from bench.meters.under_load import FIGURES, metered
 
 _IDS_APART = 10_000_000
 _MANY_RULES, _MANY_GROUPINGS = 250, 20
-_RATES = (100, 5_000, 10_000)
+_RATES = (100, 1_000, 2_500, 5_000, 7_500, 10_000, 15_000, 20_000, 30_000, 50_000)
+_OVERLOADED_MS = 1_000.0
+"""A p50 above this shows that the detector does not keep up with the rate."""
+_KNEE_MS = 200.0
+"""The p50 below which a rate is before the knee."""
+_RATE_TARGETS = {
+    (5_000, "p50_ms"): at_most(45),
+    (5_000, "p99_ms"): at_most(120),
+    (10_000, "p50_ms"): at_most(90),
+    (10_000, "p99_ms"): at_most(200),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +69,17 @@ def _measure_fire_all(lab: Lab, scale: Scale) -> Mapping[str, float]:
 
 
 def _measure_rates(lab: Lab, scale: Scale) -> Mapping[str, float]:
+    """Measure the rates in ascending order, up to the first one that overloads the machine."""
     values: dict[str, float] = {}
     with lab.session("latency") as session:
         session.start(FIRE_ALL)
         for number, rate in enumerate(_RATES):
             found = watched(session, Steady(rate, ids=number * _IDS_APART), scale)
             values |= {f"r{rate}_{name}": value for name, value in found.items()}
+            if found["p50_ms"] < _KNEE_MS:
+                values["knee"] = rate
+            if found["p50_ms"] > _OVERLOADED_MS:
+                break
     return values
 
 
@@ -113,15 +128,18 @@ ROWS = (
         "latency_rates",
         "Latency, `fire_all` at other rates",
         _HOW,
-        tuple(
-            Figure(f"r{rate}_{key}", f"{rate:,} tx/s, {title}", unit)
-            for rate in _RATES
-            for key, title, unit in (
-                ("p50_ms", "p50", "ms"),
-                ("p99_ms", "p99", "ms"),
-                ("large_share", "transactions in large batches", "%"),
-                ("cores", "CPU of the detector", "cores"),
-            )
+        (
+            Figure("knee", f"highest rate with a p50 below {_KNEE_MS:.0f} ms", "tx/s", at_least(15_000)),
+            *(
+                Figure(f"r{rate}_{key}", f"{rate:,} tx/s, {title}", unit, _RATE_TARGETS.get((rate, key)))
+                for rate in _RATES
+                for key, title, unit in (
+                    ("p50_ms", "p50", "ms"),
+                    ("p99_ms", "p99", "ms"),
+                    ("large_share", "transactions in large batches", "%"),
+                    ("cores", "CPU of the detector", "cores"),
+                )
+            ),
         ),
         _measure_rates,
     ),
