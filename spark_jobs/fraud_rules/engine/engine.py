@@ -435,14 +435,17 @@ class _BatchEvaluation:
         if self._engine.observer is not None:
             self._engine.observer(batch, head.fields, plan, result)
             return
-        output, conditions = result.output, result.conditions.tolist()
+        self._report_unevaluated(batch, head, result)
+        output = result.output
+        if not len(output):  # most groupings of many rules
+            return
         self._add_outcomes(batch, head, plan, output)
         ends = np.cumsum(output[:, at.O_CONDITIONS])
         if not self._engine.settings.evaluations:
             outcomes = output[:, at.O_FIRED]
             fired = (outcomes == at.FIRED_YES) | (outcomes == at.FIRED_PENDING)
             output, ends = output[fired], ends[fired]
-        rows = output.tolist()
+        rows, conditions = output.tolist(), result.conditions.tolist()
         builder = AlertBuilder(batch, self._engine.schema, head.fields, self._detection_ms, rows)
         used_versions = cache(lambda rule, count: collection_versions(plan.in_force[rule].rule, self._timeline, count))
         for row, end in zip(rows, ends.tolist(), strict=True):
@@ -467,7 +470,6 @@ class _BatchEvaluation:
                 self._alerts.append(alert)
             if evaluation is not None:
                 self._evaluations.append(evaluation)
-        self._report_unevaluated(batch, head, result)
 
     def _add_outcomes(self, batch: TransactionBatch, head: GroupingStateHead, plan: GroupingPlan, output: Ints) -> None:
         """Add the outcomes of the rules that other rules name."""

@@ -402,6 +402,8 @@ class GroupingState:
     def _changed_marks(self, rows: Ints, output: Ints, plan: GroupingPlan) -> Marks | None:
         """The marks of the alerts and suppressed alerts among rows of O_*, each once. `rows` are the accepted rows in
         the layout of `events`."""
+        if not len(output):
+            return None
         outcomes = output[:, at.O_FIRED]
         fired = output[(outcomes == at.FIRED_YES) | (outcomes == at.FIRED_SUPPRESSED)]
         if not len(fired):
