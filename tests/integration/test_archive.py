@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from fraud_rules.batch.archive.completeness import readable_until
 from fraud_rules.batch.archive.files import read_log, read_transactions, write_transactions
+from fraud_rules.batch.archive.lag import readable_until
 from fraud_rules.batch.archive.manifest import BatchResult, Manifest, Table
 from fraud_rules.batch.archive.quarantine import archived_quarantine
 from fraud_rules.batch.entity.rows import EntityBounds, EntityQuery, EntityReader

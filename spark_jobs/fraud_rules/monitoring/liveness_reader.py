@@ -20,8 +20,7 @@ from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.logs.detector_status import BatchProgress, decode_progress
 from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.monitoring.liveness import Liveness, PartitionEnds, liveness, starts_since
-from fraud_rules.monitoring.open_transactions import OpenTransactions
-from fraud_rules.monitoring.partition_ends import read_partition_ends
+from fraud_rules.monitoring.partition_ends import OpenTransactions, read_partition_ends
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.lifetime import Closing
 

@@ -15,7 +15,7 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from fraud_rules.batch.archive.compaction import compact
-from fraud_rules.batch.archive.completeness import readable_until
+from fraud_rules.batch.archive.lag import readable_until
 from fraud_rules.batch.archive.manifest import BatchResult, Manifest, Table, tables_of
 from fraud_rules.batch.archive.stage import ArchiveShares, ArchiveStage, decode_written
 from fraud_rules.batch.archive.store import ArchiveStore
