@@ -32,7 +32,6 @@ from fraud_rules.logs.transactions import raw_transactions
 from fraud_rules.model.schema import TIME_FIELD, Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-_CHUNK: Final = 20_000
 _EARLIER_TOPIC: Final = "The archive is ahead of the topic: it has payments of an earlier topic of the same name."
 
 
