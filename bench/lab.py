@@ -18,12 +18,11 @@ from bench.inputs.rulesets import Document, encoded
 from bench.meters.pauses import logging_to
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable
-from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import ReceivedRecord, follow, read_topic, tail_of, topic_ends, topic_starts
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.logs.rule_status import await_operations
-from tests.support.kafka.own_topics import OwnTopics, create_topics
+from tests.support.kafka.own_topics import OwnTopics, create_topics, delete_topics
 from tests.support.ports import free_ports
 
 _PATIENCE_S = 300.0
@@ -65,7 +64,7 @@ class Lab:
             session.stop()
             session.remove_files()
             with suppress(BrokerUnavailable):
-                topic_admin.delete(self.broker.kafka, topics.declared)
+                delete_topics(self.broker.kafka, topics.declared)
 
 
 class Session:

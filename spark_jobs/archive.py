@@ -12,16 +12,13 @@ from fraud_rules.configuration.project import Project
 def parse(arguments: list[str], project: Project) -> ArchiveJob:
     """Parse the arguments into a job. Raises ConfigError."""
     parser = batch_parser("archive", __doc__, project)
-    add = parser.add_argument
-    add("--records-a-batch", type=int, default=1_000_000, help="most records in a batch")
-    add("--retired-for-ms", type=int, default=3_600_000, help="time to keep files that a compaction replaced")
-    add(
+    parser.add_argument(
         "--accept-loss",
         action="store_true",
         help="skip records that retention removed before they were archived",
     )
     options = parser.parse_args(arguments)
-    return ArchiveJob(*common_parameters(options), options.records_a_batch, options.retired_for_ms, options.accept_loss)
+    return ArchiveJob(*common_parameters(options), options.accept_loss)
 
 
 def main() -> int:

@@ -22,8 +22,7 @@ from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.kafka.transactional_ids import agent_id, detector_id
 from fraud_rules.logs.detector_status import BatchProgress, decode_progress, traffic_since
 from fraud_rules.model.open_transaction import OpenTransaction
-from fraud_rules.monitoring.open_transactions import OpenTransactions
-from fraud_rules.monitoring.partition_ends import read_partition_ends
+from fraud_rules.monitoring.partition_ends import OpenTransactions, read_partition_ends
 from fraud_rules.runtime.clock import SteadyClock, now_ms, steady_ms
 from fraud_rules.runtime.lifetime import Closing
 

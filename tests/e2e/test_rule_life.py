@@ -8,12 +8,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.proof.verification import check_file
 from tests.e2e.accessibility import LARGE_PAGES, violations, visit
 from tests.e2e.navigation import bar_link
 from tests.e2e.people import People
 from tests.e2e.rules import MINIMAL, confirm
 from tests.e2e.world import World
+from tests.support.proofs import check_file
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 

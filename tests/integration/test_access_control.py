@@ -26,7 +26,7 @@ from fraud_rules.deploy.attempt import AttemptPhase, Supervision
 from fraud_rules.deploy.deployment_log import write_supervision
 from fraud_rules.errors import BrokerUnavailable, ConfigError
 from fraud_rules.kafka import topics as topic_admin
-from fraud_rules.kafka.access import KafkaComponent, Resource, acls_of, writers
+from fraud_rules.kafka.access import ACCESS, KafkaComponent, Resource, acls_of
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.declared import load_topics
@@ -216,7 +216,7 @@ def forbidden_writes(broker: LockedBroker) -> list[str]:
     for component in KafkaComponent:
         refused = refused_topics(kafka_as(broker, component))
         for role in fields(TopicNames):
-            allowed = component in writers(role.name)
+            allowed = role.name in ACCESS[component].writes
             if allowed == (role.default in refused):
                 wrong.append(f"{component} -> {role.default}: {'refused' if allowed else 'accepted'}")
     return wrong

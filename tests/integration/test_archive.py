@@ -13,11 +13,11 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from fraud_rules.batch.archive.completeness import readable_until
 from fraud_rules.batch.archive.files import read_log, read_transactions, write_transactions
+from fraud_rules.batch.archive.lag import readable_until
 from fraud_rules.batch.archive.manifest import BatchResult, Manifest, Table
 from fraud_rules.batch.archive.quarantine import archived_quarantine
-from fraud_rules.batch.entity.rows import EntityBounds, EntityQuery, EntityReader
+from fraud_rules.batch.entity.rows import EntityQuery, EntityReader
 from fraud_rules.batch.reevaluation.chain import check_archived
 from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
 from fraud_rules.batch.warm_up.sources import find_past
@@ -202,7 +202,7 @@ def test_an_archive_of_a_topic_that_was_created_again_is_refused(
     assert store.latest().version == 2
 
     request = WarmUpRequest(0, 1, ("payeeId",), 0, DAY.end_ms, 0, 0)
-    reader = EntityReader(topics.kafka, store, schema, settings, EntityBounds())
+    reader = EntityReader(topics.kafka, store, schema, settings)
     assert "was created again" in find_past(request, topics.kafka, settings, store.latest()).fault
     assert ids_of(reader.read(EntityQuery("payeeId", 0, 0)).batch) == [0, 3]
     store.commit(store.latest().with_topics(topic_ids(topics.kafka, [name])))

@@ -15,7 +15,7 @@ from fraud_rules.kafka.ends import TopicEnds
 from fraud_rules.model.lost_records import Offsets
 from fraud_rules.stream import inputs as inputs_module
 from fraud_rules.stream.inputs import InputTopics
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, delete_topics
 from tests.support.kafka.records import produce
 from tests.support.ports import free_ports
 from tests.support.waiting import until
@@ -129,7 +129,7 @@ def test_a_log_that_ends_before_the_read_records_is_named(topics: OwnTopics, inp
 
 def test_a_deleted_topic_is_named(topics: OwnTopics, inputs: InputTopics) -> None:
     inputs.first()
-    topic_admin.delete(topics.kafka, [each for each in topics.declared if each.name == topics.names.transactions])
+    delete_topics(topics.kafka, [each for each in topics.declared if each.name == topics.names.transactions])
 
     def named() -> bool:
         try:
@@ -151,7 +151,7 @@ def test_a_topic_that_was_created_again_is_named_although_it_has_grown_beyond_th
     produce(topics.bootstrap, name, [b"{}"] * 3)
     starts = _new_ends(inputs, {name: {"0": 0, "1": 0}}, lambda found: found[name]["0"] == 3)
     declared = [each for each in topics.declared if each.name == name]
-    topic_admin.delete(topics.kafka, declared)
+    delete_topics(topics.kafka, declared)
     topic_admin.apply(topics.kafka, declared)
     produce(topics.bootstrap, name, [b"{}"] * 9)
     with pytest.raises(OffsetsLost, match=f"{name}: deleted and created again"):

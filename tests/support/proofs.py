@@ -21,7 +21,8 @@ from fraud_rules.logs.recorder import record_run
 from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.proof.decision import DecisionProof, DecisionStatement, alert_id_of
-from fraud_rules.proof.document import Proof
+from fraud_rules.proof.document import Proof, Seal, read_file
+from fraud_rules.proof.verification import ProofVerdict, check_proof, check_seal
 from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import Replay, batch_inputs, settings_of_recording
 from fraud_rules.runtime.clock import now_ms
@@ -122,6 +123,14 @@ def write_run(topics: OwnTopics, payments: int, detector: str = "detector") -> l
         for key, text, _ in decisions(evaluated, settings.decisions.thresholds, now_ms()):
             produce(topics.bootstrap, names.decisions, [text], key=key)
     return found
+
+
+def check_file(content: bytes, trusted: str | None = None) -> tuple[Proof, Seal, ProofVerdict]:
+    """Check a file: its seal, as `check_seal`, and the proof. Raises ProofInvalid, which names the part that is
+    damaged."""
+    seal = check_seal(content, trusted)
+    proof = read_file(content)
+    return proof, seal, check_proof(proof)
 
 
 def a_key(folder: Path, name: str = "key.pem") -> Path:

@@ -24,11 +24,11 @@ from fraud_rules.batch.reevaluation import basis
 from fraud_rules.engine.state.store import LAYOUT
 from fraud_rules.errors import ArchiveDamaged, ProofInvalid
 from fraud_rules.proof.document import FORMAT, read_file, write_file
-from fraud_rules.proof.verification import check_file
 from fraud_rules.stream.checkpoint import marker
 from fraud_rules.stream.checkpoint.marker import Marker
 from tests.support.control_plane.scene import ANN, Scene, rule_input
 from tests.support.places import ROOT
+from tests.support.proofs import check_file
 from tests.support.release_files import RELEASES, evaluated
 
 releases = pytest.mark.parametrize("release", sorted(RELEASES.iterdir()), ids=lambda folder: folder.name)
@@ -57,7 +57,7 @@ def test_the_archive_of_a_release_is_open_for_the_next_run(release: Path, tmp_pa
     archive = ArchiveStore(shutil.copytree(release / "archive", tmp_path / "archive"))
     found = archive.latest()
     (text,) = (path.read_bytes() for path in (release / "archive").rglob("*.json"))
-    assert json.loads(found.encode()).items() >= json.loads(text).items()
+    assert json.loads(msgspec.json.encode(found)).items() >= json.loads(text).items()
     archive.commit(msgspec.structs.replace(found, version=found.version + 1))
     assert archive.latest().files == found.files
 

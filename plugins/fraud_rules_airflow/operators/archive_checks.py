@@ -33,8 +33,7 @@ class ArchiveAheadOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, float]:
         """Return, by topic, the share of its retention that has passed since the archive was complete."""
-        from fraud_rules.batch.archive.ahead import used_share
-        from fraud_rules.batch.archive.archive_lag import check_kept
+        from fraud_rules.batch.archive.lag import check_kept, used_share
         from fraud_rules.configuration.project import Project
         from fraud_rules.configuration.settings import DetectorSettings
         from fraud_rules.errors import ArchiveBehind

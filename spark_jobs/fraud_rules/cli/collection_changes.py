@@ -25,7 +25,6 @@ from fraud_rules.model.value_map import MapType, MapValueType
 
 if TYPE_CHECKING:
     from fraud_rules.api_client import Client
-    from fraud_rules.model.ruleset import RuleTimeline
 
 _FILES_SOURCE: Final = "seed"
 _DEFAULT_TYPES: Final[Mapping[CollectionKind, CollectionType]] = {
@@ -135,7 +134,7 @@ def export_file(
     if client is not None:
         write_file(client.text(f"/export/{kind}s", format=form.value), output)
         return
-    known = read_log(load_context(), kafka).collections.by_name()
+    known = read_rule_log(load_context(), kafka).timeline.collections.by_name()
     found = [each for (of_kind, _), each in sorted(known.items()) if of_kind is kind]
     write_file(export_collections(found, form).encode(), output)
 
@@ -159,7 +158,7 @@ def _save_directly(
     context = load_context()
     limits = context.settings.limits
     seeds = read_seeds(kind, paths, limits)
-    log = read_log(context, kafka, settled=True)
+    log = read_rule_log(context, kafka, settled=True).timeline
     known = {seed.name: log.collections.of((kind, seed.name)) for seed in seeds}
     planned = [
         (seed, plan_set(known[seed.name], seed.name, seed.type, seed.entries, _FILES_SOURCE, limits)) for seed in seeds
@@ -182,8 +181,3 @@ def _append(
     shown = f"{name[0]} {name[1]}"
     print(f"{shown}: version {versions[-1]}" if versions else f"{shown} is unchanged")
     return versions
-
-
-def read_log(context: CommandContext, kafka: KafkaConnection, *, settled: bool = False) -> RuleTimeline:
-    """Read the rule log."""
-    return read_rule_log(context, kafka, settled=settled).timeline

@@ -13,7 +13,6 @@ from fraud_rules.cli.collection_changes import (
     collection_path,
     export_file,
     make_change,
-    read_log,
     save_files,
 )
 from fraud_rules.cli.configured import load_context
@@ -21,6 +20,7 @@ from fraud_rules.cli.display.api_answers import format_time, print_table, write_
 from fraud_rules.cli.display.collection_tables import MEMBERS, print_collections
 from fraud_rules.cli.display.output import print_json
 from fraud_rules.cli.options import AsJson, Comment, Direct, DryRun, Kafka, Output, Url, Wait, connect, control_plane
+from fraud_rules.cli.rule_log import read_rule_log
 from fraud_rules.codec.rules.collections.lines import as_value, content_lines, fields_of
 from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
@@ -151,7 +151,7 @@ def _members(kind: CollectionKind, found: Mapping[str, Any], content: str) -> ob
 def _list(kind: CollectionKind, kafka: Kafka, url: str | None, *, direct: bool, as_json: bool) -> None:
     client = control_plane(url, direct=direct)
     if client is None:
-        print_collections(kind, read_log(load_context(), kafka), as_json)
+        print_collections(kind, read_rule_log(load_context(), kafka).timeline, as_json)
         return
     found = client.get(f"/{kind}s")["items"]
     if as_json:

@@ -157,16 +157,6 @@ class Acl:
         return f"{self.principal}: {self.operation} on {named}"
 
 
-def writers(role: str) -> Sequence[KafkaComponent]:
-    """The components that may write a topic."""
-    return [component for component, access in ACCESS.items() if role in access.writes]
-
-
-def readers(role: str) -> Sequence[KafkaComponent]:
-    """The components that may read a topic."""
-    return [component for component, access in ACCESS.items() if role in access.reads]
-
-
 def acls_of(
     topics: TopicNames, detector: str, principals: Mapping[KafkaComponent, str], control_plane: str = CONTROL_PLANE_NAME
 ) -> Sequence[Acl]:

@@ -13,13 +13,14 @@ from enum import StrEnum
 
 from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, OffsetSpec
-from kafka.errors import KafkaError, NoError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
+from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 from fraud_rules.errors import BrokerUnavailable, ConfigError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.declared import TIMESTAMP_TYPE, Topic
 from fraud_rules.kafka.managed.unsupported import (
     UnsupportedSetting,
+    creation_faults,
     topic_request,
     unsupported_in_change,
     unsupported_in_creations,
@@ -255,28 +256,6 @@ def _await_readable(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
     wait_for(are_readable, within_s=_TIMEOUT_MS / 1_000, every_s=_POLL_S, timed_out=timed_out)
 
 
-def delete(kafka: KafkaConnection, topics: Sequence[Topic]) -> None:
-    """Delete the existing topics among these, with all their records, and wait until the brokers no longer show them:
-    `apply` would take a topic that they still show for the new one.
-    """
-    declared = {topic.name for topic in topics}
-    with admin_client(kafka) as client:
-        names = declared.intersection(client.list_topics())
-        if not names:
-            return
-        client.delete_topics(sorted(names), timeout_ms=_TIMEOUT_MS)
-
-        def timed_out() -> BrokerUnavailable:
-            return BrokerUnavailable(f"the brokers still show deleted topics: {', '.join(sorted(names))}")
-
-        wait_for(
-            lambda: names.isdisjoint(client.list_topics()),
-            within_s=_TIMEOUT_MS / 1_000,
-            every_s=_POLL_S,
-            timed_out=timed_out,
-        )
-
-
 def _step(topic: Topic, observed: ExistingTopic | None) -> TopicStep:
     if observed is None and topic.external:
         return TopicStep(topic, StepKind.REFUSE, (SettingDifference("the topic", "missing", "external", _EXTERNAL),))
@@ -332,19 +311,9 @@ def _same(actual: str, declared: str) -> bool:
 
 
 def _create(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
-    if not topics:
-        return
-    wanted = {topic.name: topic_request(topic) for topic in topics}
-    response = client.create_topics(wanted, timeout_ms=_TIMEOUT_MS, raise_errors=False)
-    # A concurrent apply may have created a topic. The next apply shows whether its settings differ.
-    harmless = {NoError.errno, TopicAlreadyExistsError.errno}
-    faults = [
-        f"{entry['name']}: {entry.get('error_message') or for_code(entry['error_code']).__name__}"
-        for entry in response["topics"]
-        if entry["error_code"] not in harmless
-    ]
+    faults = creation_faults(client, {topic.name: topic_request(topic) for topic in topics}, validate_only=False)
     if faults:
-        raise ConfigError("topics not created: " + "; ".join(faults))
+        raise ConfigError("topics not created: " + "; ".join(f"{topic}: {words}" for topic, words in faults.items()))
 
 
 def _change(client: KafkaAdminClient, step: TopicStep) -> None:

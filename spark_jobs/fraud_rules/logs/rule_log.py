@@ -24,8 +24,6 @@ from fraud_rules.model.log_entry import LogEntry, Rejections, with_rejections
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
-"""The reasons for which the driver rejected records, by offset."""
-
 ReadRange = Callable[[int, int], Iterable[Record]]
 Reached = Callable[[int, int], None]
 """Receives the number of records read and their total, at the end and every thousand records."""

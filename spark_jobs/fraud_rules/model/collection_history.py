@@ -146,7 +146,7 @@ class _Fold:
         before = 0 if known is None or change.operation is ListOperation.SET else known.at_most
         if before + change.count_bound() <= most:
             return None
-        members: list[Any] = change.members(self._type_after(change))  # type: ignore[arg-type]
+        members: list[Any] = list(change.updates(self._type_after(change)))  # type: ignore[arg-type]
         size = len(members)
         if known is not None and change.operation is ListOperation.ADD:
             current = known.current()
@@ -247,11 +247,6 @@ class CollectionHistory:
             self._cache.pop(next(iter(self._cache)), None)
         self._cache[count] = found = fold.collections()
         return found
-
-
-def collection_faults(rule: Rule, type_of: Callable[[CollectionName], CollectionType | None]) -> list[Reason]:
-    """The reasons why a rule does not fit the lists and maps, as `lookup_faults`."""
-    return lookup_faults(rule.lookups, type_of)
 
 
 def lookup_faults(
@@ -376,7 +371,7 @@ class CollectionAdmission:
         self.naming, self._own_naming = naming, True
 
     def _faults_of_rule(self, rule: Rule) -> list[Reason]:
-        return [*collection_faults(rule, self.fold.type_of), *self._names.faults(rule)]
+        return [*lookup_faults(rule.lookups, self.fold.type_of), *self._names.faults(rule)]
 
     def _faults_of_change(self, change: CollectionChange) -> list[Reason]:
         name = (change.kind, change.name)

@@ -94,6 +94,11 @@ class TransactionBatch:
         columns = {name: column.take(indices) for name, column in self.columns.items()}
         return TransactionBatch(self.append_ms[indices], self.partition[indices], self.offset[indices], columns)
 
+    def before(self, ends: Mapping[int, int]) -> TransactionBatch:
+        """The rows with offsets below these ends, by partition. A partition without an end has none."""
+        bounds = np.array([ends.get(number, 0) for number in range(int(self.partition.max(initial=0)) + 1)])
+        return self.take(self.offset < bounds[self.partition])
+
     def columns_between(self, start: int, end: int) -> dict[str, Column]:
         """The columns of the rows [start, end)."""
         if end - start == len(self):

@@ -104,10 +104,6 @@ class ListChange:
         """The distinct values of the change, like the updates of a map: without values."""
         return dict.fromkeys(self.values())
 
-    def members(self, known: ListType) -> list[ListValue]:
-        """The distinct values of the change."""
-        return list(self.updates(known))
-
     def type_member(self, _: ListType) -> str:
         """The member of the record with the type."""
         return "listType"

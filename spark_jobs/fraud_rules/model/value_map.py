@@ -98,10 +98,6 @@ class MapChange:
         values = decoded.values()
         return dict(zip(keys, map(unscaled_of, values) if known.value is MapValueType.DECIMAL else values, strict=True))
 
-    def members(self, known: MapType) -> list[MapKey]:
-        """The distinct keys of the change for a map of this type."""
-        return list(self.updates(known))
-
     def count_bound(self) -> int:
         """An upper bound of the number of entries, without decoding them."""
         return self.encoded.count(b",") + 1

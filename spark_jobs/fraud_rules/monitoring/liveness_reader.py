@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Self
 
 from fraud_rules.configuration.settings import DetectorSettings
@@ -20,10 +18,9 @@ from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.logs.detector_status import BatchProgress, decode_progress
 from fraud_rules.model.open_transaction import OpenTransaction
 from fraud_rules.monitoring.liveness import Liveness, PartitionEnds, liveness, starts_since
-from fraud_rules.monitoring.open_transactions import OpenTransactions
-from fraud_rules.monitoring.partition_ends import read_partition_ends
+from fraud_rules.monitoring.partition_ends import OpenTransactions, read_partition_ends
 from fraud_rules.runtime import clock
-from fraud_rules.runtime.lifetime import Closing
+from fraud_rules.runtime.lifetime import BackgroundWork, Closing
 
 _PROGRESS_OFFSETS: Final = 60  # about thirty batches with their transaction markers, maybe of several detectors
 _WAIT_MS: Final = 20
@@ -123,23 +120,21 @@ class LivenessReader(Closing):
                     self._newest = record.append_ms, progress
 
 
-class LivenessWatch:
+class LivenessWatch(BackgroundWork):
     """Reads the liveness every two seconds in a thread. During an outage the number of waiting payments is unknown."""
 
     def __init__(self, kafka: KafkaConnection, settings: DetectorSettings) -> None:
+        super().__init__("liveness")
         self._reader = LivenessReader(kafka, settings)
         self._polled = False
         self._fault = ""
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="liveness", daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._stop.set()
-        self._thread.join()
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def liveness(self) -> Liveness | None:
         """The newest answer; None before the first one."""

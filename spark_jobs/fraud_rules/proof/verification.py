@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from fraud_rules.errors import ProofInvalid
 from fraud_rules.proof.audit import audit_faults
-from fraud_rules.proof.document import Proof, Seal, checksum, read_file, seal_of, unzipped
+from fraud_rules.proof.document import Proof, Seal, checksum, seal_of, unzipped
 from fraud_rules.proof.plain.judging import judge, text_of
 from fraud_rules.proof.reading import PaymentScene, cooling_alerts, read_scene
 from fraud_rules.proof.signature import check_signature
@@ -42,14 +42,6 @@ class ProofVerdict:
     def holds(self) -> bool:
         """Whether nothing differs."""
         return not self.differences
-
-
-def check_file(content: bytes, trusted: str | None = None) -> tuple[Proof, Seal, ProofVerdict]:
-    """Check a file: its seal, as `check_seal`, and the proof. Raises ProofInvalid, which names the part that is
-    damaged."""
-    seal = check_seal(content, trusted)
-    proof = read_file(content)
-    return proof, seal, check_proof(proof)
 
 
 def check_seal(content: bytes, trusted: str | None = None) -> Seal:

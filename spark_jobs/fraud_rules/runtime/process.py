@@ -9,15 +9,15 @@ and all its descendants by a variable of the environment, which child processes 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import psutil
 
 from fraud_rules.errors import Stalled
@@ -63,14 +63,13 @@ class ProcessHandle:
     def read(cls, path: Path) -> ProcessHandle | None:
         """Read a handle from a file; None if the file is missing or was only partly written."""
         try:
-            document = json.loads(path.read_bytes())
-            return cls(int(document["pid"]), float(document["started_s"]), str(document["marker"]))
-        except (OSError, ValueError, KeyError, TypeError):
+            return msgspec.json.decode(path.read_bytes(), type=cls)
+        except (OSError, ValueError, msgspec.MsgspecError):
             return None
 
     def write(self, path: Path) -> None:
         """Write the handle to a file atomically."""
-        write_file(path, json.dumps(asdict(self)).encode(), Durability.NONE)
+        write_file(path, msgspec.json.encode(self), Durability.NONE)
 
     def process(self) -> psutil.Process | None:
         """The running process; None if it has ended, even if its pid now belongs to another process."""

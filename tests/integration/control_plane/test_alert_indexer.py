@@ -22,7 +22,7 @@ from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.alerts import alert_json
 from tests.support.control_plane.scene import ANN, SCHEMA, Scene
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, delete_topics
 from tests.support.waiting import until
 
 TOPIC_ROLES = ("alert_corrections", "alerts", "shadow_alerts")
@@ -126,7 +126,7 @@ def test_a_new_topic_and_an_old_alert(scene: Scene, topics: OwnTopics) -> None:
     late = indexer(scene, topics, lambda: now_ms() + 31 * 86_400_000)
     late.catch_up()
     assert indexed(scene) == [], "a new index begins with the alerts that are young enough"
-    topic_admin.delete(topics.kafka, topics.declared)
+    delete_topics(topics.kafka, topics.declared)
     until(lambda: _recreated(topics), "the topics are there again")
     write(topics, 4)
     index = indexer(scene, topics)

@@ -42,7 +42,7 @@ from fraud_rules.proof.audit import AUDIT_HEADER
 from tests.support.control_plane.hostile import HOSTILE
 from tests.support.control_plane.processes import PublisherProcess
 from tests.support.control_plane.scene import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, rule_input
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, delete_topics
 from tests.support.waiting import until
 
 
@@ -287,7 +287,7 @@ def test_another_rule_log_is_refused(scene: Scene, topics: OwnTopics) -> None:
     with running(publisher(scene, topics), first):
         until(lambda: all_published(scene) and first.position() > 1, "the outbox is empty, and the store knows the log")
     rules = [each for each in topics.declared if each.name == topics.names.rules]
-    topic_admin.delete(topics.kafka, rules)
+    delete_topics(topics.kafka, rules)
     topic_admin.apply(topics.kafka, rules)
     mirror = log_mirror(access(scene), topics.kafka, topics.names.rules)
     with pytest.raises(RuleLogForeign, match="drift"):

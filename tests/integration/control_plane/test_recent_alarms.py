@@ -24,7 +24,7 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.record_writer import append_records
 from tests.support.control_plane.hostile import HOSTILE
 from tests.support.control_plane.scene import Scene
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, delete_topics
 from tests.support.places import ROOT
 
 pytestmark = pytest.mark.integration
@@ -154,7 +154,7 @@ def test_a_topic_that_was_recreated_is_read_from_its_beginning(
     append(topics, encode_alarm(RaisedAlarm(STALLED)), encode_alarm(RaisedAlarm(STALLED)))
     intake.catch_up()
     (declared,) = [each for each in topics.declared if each.name == topics.names.alarms]
-    topic_admin.delete(topics.kafka, [declared])
+    delete_topics(topics.kafka, [declared])
     topic_admin.apply(topics.kafka, [declared])
     append(topics, encode_alarm(RaisedAlarm(FLOOD)))
     intake.catch_up()

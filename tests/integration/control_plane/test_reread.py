@@ -22,7 +22,7 @@ from fraud_rules.kafka.unread import read_unread
 from tests.support.control_plane.change_events import ROW, envelope
 from tests.support.control_plane.processes import PublisherProcess
 from tests.support.control_plane.scene import Scene
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, delete_topics
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -83,5 +83,5 @@ def test_a_recreated_topic_of_the_rule_table_raises_an_alarm_until_it_is_read_ag
 
 def recreate(topics: OwnTopics, name: str) -> None:
     declared = [each for each in topics.declared if each.name == name]
-    topic_admin.delete(topics.kafka, declared)
+    delete_topics(topics.kafka, declared)
     topic_admin.apply(topics.kafka, declared)

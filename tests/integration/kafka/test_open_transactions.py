@@ -18,7 +18,6 @@ from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.verdict import Health
 from fraud_rules.configuration.settings import DetectorSettings, HealthSettings
 from fraud_rules.kafka.ends import TopicEnds
-from fraud_rules.kafka.topics import delete
 from fraud_rules.kafka.transactional_ids import detector_id
 from fraud_rules.kafka.writer import keep_until_exit
 from fraud_rules.model.open_transaction import OpenTransaction
@@ -27,7 +26,7 @@ from fraud_rules.monitoring.liveness_reader import LivenessReader
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.stream.driver.lag_meter import LagMeter
 from fraud_rules.stream.inputs import InputTopics
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, delete_topics
 from tests.support.kafka.records import produce
 from tests.support.kafka.timed_topics import date_by_producer
 from tests.support.processes.fraud_command import fraud
@@ -175,7 +174,7 @@ def test_a_missing_topic_is_named_although_the_last_batch_is_recent(
     with LivenessReader(topics.kafka, settings) as reader:
         assert polled(reader).severity is Severity.NONE
         for count, name in enumerate(names, 1):
-            delete(topics.kafka, [topic for topic in topics.declared if topic.name == name])
+            delete_topics(topics.kafka, [topic for topic in topics.declared if topic.name == name])
             missing = until(lambda more=count: len(found := polled(reader).missing) == more and found, "it is seen")  # type: ignore[misc]
             assert sorted(missing) == sorted(names[:count])
             assert reader.liveness().severity is Severity.AMBER

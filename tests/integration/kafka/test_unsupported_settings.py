@@ -22,7 +22,7 @@ from fraud_rules.kafka.declared import Topic
 from fraud_rules.kafka.suitable import check_topics, settings_of_topic
 from fraud_rules.kafka.topics import StepKind
 from fraud_rules.runtime.yaml_file import read_yaml
-from tests.support.kafka.own_topics import OwnTopics, own_topics
+from tests.support.kafka.own_topics import OwnTopics, delete_topics, own_topics
 from tests.support.processes.fraud_command import fraud
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -36,7 +36,7 @@ REFUSED = {"segment.bytes": "1", "min.cleanable.dirty.ratio": "2"}
 def own(broker: Broker, project: Project) -> Iterator[OwnTopics]:
     """The declared topics under names of their own. None of them exists."""
     with own_topics(broker, project) as made:
-        topic_admin.delete(made.kafka, made.declared)
+        delete_topics(made.kafka, made.declared)
         yield made
 
 

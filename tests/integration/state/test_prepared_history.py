@@ -19,7 +19,6 @@ from fraud_rules.engine.state.head import Head, decode_head
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog, is_prepared
 from fraud_rules.engine.warm_up import WarmHistory
-from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.logs.state_topic import HEAD
@@ -27,7 +26,7 @@ from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.output import ViewRefresh
 from fraud_rules.stream.worker import host_files
 from fraud_rules.stream.worker.prepare_stage import StateChunks
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, delete_topics
 from tests.support.kafka.state_topics import state_topics
 from tests.support.records.payments import sample_payment
 from tests.support.streams.packed import SCHEMA, SETTINGS, START_MS, blobs, comparable, timeline
@@ -42,7 +41,7 @@ PREPARES_AT, JOINS_AT, BATCHES = 3, 6, 20
 def topics(broker: Broker, project: Project) -> Iterator[OwnTopics]:
     made = state_topics(broker, project)
     yield made
-    topic_admin.delete(made.kafka, made.declared)
+    delete_topics(made.kafka, made.declared)
 
 
 @pytest.fixture(params=[1, 10**9], ids=["own files", "frames"])

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.state_topic import HEAD, StateTopic
 from fraud_rules.runtime.compression import compress
 from fraud_rules.stream.worker.shared_read import SharedRead
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, delete_topics
 from tests.support.kafka.state_topics import state_topics
 
 pytestmark = [pytest.mark.integration]
@@ -62,7 +61,7 @@ class Written:
 def written(broker: Broker, project: Project) -> Iterator[Written]:
     made = state_topics(broker, project)
     yield Written(made)
-    topic_admin.delete(made.kafka, made.declared)
+    delete_topics(made.kafka, made.declared)
 
 
 def test_each_log_is_the_same_as_alone_and_each_partition_is_read_once(written: Written, tmp_path: Path) -> None:

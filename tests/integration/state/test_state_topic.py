@@ -30,7 +30,6 @@ from fraud_rules.engine.state.head import decode_head
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.errors import CheckpointForeign, Fenced, FraudError, StateDamaged, TopicUnsuitable
-from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.suitable import check_topics, faults_of_state
@@ -44,7 +43,7 @@ from fraud_rules.stream.driver.state_guard import check_state
 from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.worker import host_files, state_log
 from tests.support.kafka.compaction import CLEANED_AT_ONCE, configure_state
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, delete_topics
 from tests.support.kafka.records import read_all
 from tests.support.kafka.state_damage import recreate_state, write_records
 from tests.support.kafka.state_topics import state_topics
@@ -63,7 +62,7 @@ def shared(broker: Broker, project: Project) -> Iterator[OwnTopics]:
     """Topics of several detectors, which no test damages."""
     made = state_topics(broker, project, **CLEANED_AT_ONCE)
     yield made
-    topic_admin.delete(made.kafka, made.declared)
+    delete_topics(made.kafka, made.declared)
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def own(broker: Broker, project: Project) -> Iterator[OwnTopics]:
     """Topics that a test can damage."""
     made = state_topics(broker, project)
     yield made
-    topic_admin.delete(made.kafka, made.declared)
+    delete_topics(made.kafka, made.declared)
 
 
 @pytest.fixture(scope="module")
@@ -488,7 +487,7 @@ def truncated(topics: OwnTopics, _: StateDriver) -> None:
 
 
 def deleted(topics: OwnTopics, _: StateDriver) -> None:
-    topic_admin.delete(topics.kafka, [topic for topic in topics.declared if topic.name == topics.names.detector_state])
+    delete_topics(topics.kafka, [topic for topic in topics.declared if topic.name == topics.names.detector_state])
 
 
 def more_partitions(topics: OwnTopics, _: StateDriver) -> None:

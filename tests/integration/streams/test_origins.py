@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from fraud_control.service.reading.evidence_search import EvidenceSearch, EvidenceSource
-from fraud_rules.batch.entity.rows import EntityBounds, EntityQuery, EntityReader
+from fraud_rules.batch.entity.rows import EntityQuery, EntityReader
 from fraud_rules.batch.reevaluation.report import decode_result
 from fraud_rules.codec.transactions.quarantine import QuarantinedRecord
 from fraud_rules.configuration.project import Project
@@ -194,7 +194,7 @@ def test_a_warm_up_evidence_and_entity_read_them_too(site: Site, jobs: JobsInTur
     evidence = EvidenceSearch(source).find(published or b"")
     assert (evidence.count, evidence.missing) == (4, None)
 
-    reader = EntityReader(topics.kafka, archive_of(installation), site.schema, installation.settings, EntityBounds())
+    reader = EntityReader(topics.kafka, archive_of(installation), site.schema, installation.settings)
     for query, count in (
         (EntityQuery("payer", "p7", NOON_MS), 4),
         (EntityQuery("transactionId", site.sent, NOON_MS), 1),

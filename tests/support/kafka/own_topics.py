@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import TopicNames
+from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.declared import Topic, load_topics
+from fraud_rules.runtime.retry import wait_for
+
+_TIMEOUT_S = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,31 @@ def create_topics(
     return OwnTopics(broker.bootstrap, prefix, names, declared, timed)
 
 
+def delete_topics(kafka: KafkaConnection, topics: Sequence[Topic]) -> None:
+    """Delete the existing topics among these, with all their records, and wait until the brokers no longer show them:
+    `apply` would take a topic that they still show for the new one.
+    """
+    declared = {topic.name for topic in topics}
+    with topic_admin.admin_client(kafka) as client:
+        names = declared.intersection(client.list_topics())
+        if not names:
+            return
+        client.delete_topics(sorted(names), timeout_ms=_TIMEOUT_S * 1_000)
+
+        def timed_out() -> BrokerUnavailable:
+            return BrokerUnavailable(f"the brokers still show deleted topics: {', '.join(sorted(names))}")
+
+        wait_for(
+            lambda: names.isdisjoint(client.list_topics()),
+            within_s=_TIMEOUT_S,
+            every_s=0.05,
+            timed_out=timed_out,
+        )
+
+
 @contextmanager
 def own_topics(broker: Broker, project: Project, roles: Collection[str] | None = None) -> Iterator[OwnTopics]:
     """Create topics as `create_topics` does, and delete them at the end of the block."""
     topics = create_topics(broker, project, roles)
     yield topics
-    topic_admin.delete(broker.kafka, topics.declared)
+    delete_topics(broker.kafka, topics.declared)

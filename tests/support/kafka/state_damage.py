@@ -10,7 +10,7 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.writer import MAX_RECORD_BYTES
 from fraud_rules.logs.state_topic import StateTopic
 from fraud_rules.runtime.compression import compress
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, delete_topics
 
 
 def recreate_state(topics: OwnTopics) -> None:
@@ -21,7 +21,7 @@ def recreate_state(topics: OwnTopics) -> None:
 def recreate(topics: OwnTopics, name: str) -> None:
     """Delete a topic with all its records, and create it again."""
     declared = [topic for topic in topics.declared if topic.name == name]
-    topic_admin.delete(topics.kafka, declared)
+    delete_topics(topics.kafka, declared)
     topic_admin.apply(topics.kafka, declared)
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fraud_rules.batch.archive.ahead import used_share
 from fraud_rules.batch.archive.columns import batch_of, table_of
 from fraud_rules.batch.archive.compaction import MOST_SMALL, compact
 from fraud_rules.batch.archive.files import read_transactions, write_transactions
+from fraud_rules.batch.archive.lag import used_share
 from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore, named_storage_errors, write_whole
 from fraud_rules.errors import ArchiveBusy, ArchiveDamaged, ConfigError, InputInvalid, StorageFull

@@ -16,6 +16,7 @@ import pytest
 from fraud_rules.batch.archive.compaction import compact
 from fraud_rules.batch.archive.erasing import erase_person
 from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.reevaluation.corrections import scores_of
 from fraud_rules.batch.reevaluation.published import view_of
 from fraud_rules.batch.reevaluation.run import (
     DueDay,
@@ -26,7 +27,6 @@ from fraud_rules.batch.reevaluation.run import (
     missed_days,
     prepare,
 )
-from fraud_rules.batch.reevaluation.scores import scores_of
 from fraud_rules.batch.reevaluation.summing import DayAlerts
 from fraud_rules.errors import ArchiveDamaged, DayBusy, DayEmpty, DayNotArchived, DayTooOld, HistoryLost
 from fraud_rules.model.day import Day

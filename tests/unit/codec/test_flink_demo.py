@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record, read_entry
-from fraud_rules.codec.rules.export import describe
+from fraud_rules.codec.rules.sentence import rule_sentence
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
@@ -39,7 +39,7 @@ DEFAULT = json.loads(DEFAULT_RULES[0].record)
 def test_every_rule_is_accepted(rule: DemoRule) -> None:
     parsed = parse_rule_record(rule.record, SCHEMA, LIMITS)
     assert isinstance(parsed, Rule)
-    assert (parsed.rule_id, describe(parsed)) == (rule.rule_id, rule.says)
+    assert (parsed.rule_id, rule_sentence(parsed, SCHEMA)) == (rule.rule_id, rule.says)
 
 
 @pytest.mark.parametrize("rule", DEFAULT_RULES, ids=lambda rule: rule.says)

@@ -35,7 +35,7 @@ from fraud_rules.stream.driver.state_guard import new_position
 from fraud_rules.stream.pins import Pin
 from fraud_rules_airflow.hooks.checkpoint import CheckpointHook
 from tests.support.kafka.open_transaction import open_transaction
-from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics, delete_topics
 from tests.support.kafka.records import produce, read_all
 from tests.support.kafka.timed_topics import set_topic
 from tests.support.places import has_file_store
@@ -251,7 +251,7 @@ def test_a_transaction_that_hides_the_newest_marker_is_named(topics: OwnTopics) 
 
 
 def delete_topic(topics: OwnTopics, name: str) -> None:
-    topic_admin.delete(topics.kafka, [each for each in topics.declared if each.name == name])
+    delete_topics(topics.kafka, [each for each in topics.declared if each.name == name])
 
 
 def recreate_topic(topics: OwnTopics) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.topic_names import TopicNames
-from fraud_rules.kafka.access import ACCESS, Acl, KafkaComponent, Operation, Resource, acls_of, readers, writers
+from fraud_rules.kafka.access import ACCESS, Acl, KafkaComponent, Operation, Resource, acls_of
 from fraud_rules.kafka.acl_admin import kafka_acls_lines
 
 TOPICS = TopicNames()
@@ -20,6 +20,14 @@ PRINCIPALS = {component: f"User:fraud-{component}" for component in KafkaCompone
 def acls(*components: KafkaComponent) -> list[Acl]:
     wanted = components or tuple(KafkaComponent)
     return list(acls_of(TOPICS, "cards", {each: PRINCIPALS[each] for each in wanted}))
+
+
+def writers(role: str) -> list[KafkaComponent]:
+    return [component for component, access in ACCESS.items() if role in access.writes]
+
+
+def readers(role: str) -> list[KafkaComponent]:
+    return [component for component, access in ACCESS.items() if role in access.reads]
 
 
 def written(component: KafkaComponent) -> set[str]:

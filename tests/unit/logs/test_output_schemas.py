@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import json
 
-import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from fraud_rules.codec.rules import baseline, members
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.access import ACCESS, KafkaComponent
 from fraud_rules.logs.output_schemas import DOCUMENTS, schema_files, schema_of
-from fraud_rules.model.documents.rules import BaselineOfRuleDocument, RuleDocument
 from tests.support.records.output_schemas import validate
 
 NO_DOCUMENTS = {"transactions", "quarantine", "latency", "detector_marker", "detector_state"}
@@ -36,12 +33,6 @@ def test_a_schema_is_valid(role: str) -> None:
 def test_each_topic_of_the_detector_and_of_consumers_has_a_schema() -> None:
     read, written = ACCESS[KafkaComponent.CONSUMER].reads, ACCESS[KafkaComponent.DETECTOR].writes
     assert {*read, *written} - NO_DOCUMENTS == DOCUMENTS.keys()
-
-
-def test_a_rule_has_the_members_that_the_codec_accepts() -> None:
-    accepted = set(members.MEMBERS) - {"controlType"}
-    assert {each.encode_name for each in msgspec.structs.fields(RuleDocument)} == accepted
-    assert {each.encode_name for each in msgspec.structs.fields(BaselineOfRuleDocument)} == set(baseline._MEMBERS)
 
 
 def test_a_member_that_is_encoded_already_has_its_type() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fraud_rules.batch.proof.archive import archived_alert, archived_alerts, with_archive
+from fraud_rules.batch.proof.archive import ALERT_TABLES, archived_alerts, archived_records, with_archive
 from fraud_rules.batch.proof.budget import ReadBudget
 from fraud_rules.batch.proof.builder import PaymentLog, build_proof
 from fraud_rules.errors import NotProvable
@@ -85,9 +85,8 @@ def test_an_alert_is_found_in_the_archive(tmp_path: Path) -> None:
     site = archived(tmp_path, a_document())
     at_ms = a_document()["steps"][1]["at"]
     (alert_id, other) = site.add_alerts([(at_ms, 7), (at_ms, 8)])
-    found = archived_alert(site.store, alert_id)
-    assert found is not None and b"alert-7" in found
-    assert archived_alert(site.store, "nothing") is None
-    assert sorted(archived_alerts(site.store, at_ms, at_ms)) == sorted(
-        each for each in (archived_alert(site.store, alert_id), archived_alert(site.store, other)) if each
-    )
+    [found] = archived_records(site.store, ALERT_TABLES, alert_id)
+    assert b"alert-7" in found
+    assert not list(archived_records(site.store, ALERT_TABLES, "nothing"))
+    [other_alert] = archived_records(site.store, ALERT_TABLES, other)
+    assert sorted(archived_alerts(site.store, at_ms, at_ms)) == sorted([found, other_alert])

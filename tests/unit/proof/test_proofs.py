@@ -23,10 +23,9 @@ from fraud_rules.errors import ConfigError, ProofInvalid
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.proof.document import Bytes, Proof, checksum, read_file, write_file
 from fraud_rules.proof.signature import read_public_key, signer_of
-from fraud_rules.proof.verification import check_file
 from tests.support.conformance import Case, failing_cases, load_schema
 from tests.support.places import ROOT
-from tests.support.proofs import a_key, proofs_of
+from tests.support.proofs import a_key, check_file, proofs_of
 from tests.support.streams.features import ENTITIES, Features, with_features
 from tests.support.streams.generated import documents
 from tests.support.streams.runs import STREAMS, described, drawn, stream_seeds

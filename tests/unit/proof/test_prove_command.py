@@ -10,9 +10,9 @@ from fraud_rules.errors import NotFound, ProofInvalid
 from fraud_rules.proof.decision import write_decision_file
 from fraud_rules.proof.document import write_file
 from fraud_rules.proof.signature import read_public_key, signer_of
-from fraud_rules.proof.verification import check_file, check_seal
+from fraud_rules.proof.verification import check_seal
 from tests.support.processes.fraud_command import CommandResult, fraud
-from tests.support.proofs import a_key, decision_proofs_of
+from tests.support.proofs import a_key, check_file, decision_proofs_of
 from tests.support.receivers.answering import Answer, Request, answering
 from tests.unit.proof.test_proofs import NULLABLE, a_document, a_proof
 

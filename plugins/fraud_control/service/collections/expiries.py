@@ -25,7 +25,7 @@ def replace_expiries(session: Session, change: CollectionChange, expires_at_ms: 
         session.execute(delete(ExpiryRow).where(of_item))
     if (not stored or whole) and expires_at_ms is None:
         return
-    values = [] if change.type is None else list(map(str, change.members(change.type)))  # type: ignore[arg-type]
+    values = [] if change.type is None else list(map(str, change.updates(change.type)))  # type: ignore[arg-type]
     if stored and not whole:
         for some in batches(values):
             session.execute(delete(ExpiryRow).where(of_item, ExpiryRow.value.in_(some)))

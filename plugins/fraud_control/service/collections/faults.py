@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from sqlalchemy import select
 
@@ -88,7 +89,7 @@ def _length_faults(change: CollectionChange, of_type: CollectionType, before: Co
     size, most = 0 if before is None else before.size, change.most_members
     if size + change.count_bound() <= most:
         return []
-    members = change.members(of_type)  # type: ignore[arg-type]
+    members: list[Any] = list(change.updates(of_type))  # type: ignore[arg-type]
     size += len(members) - (0 if before is None else before.count_listed(members))
     member = change.content_member
     said = f"the {change.kind} would have {size} {member}, at most {most} are allowed"

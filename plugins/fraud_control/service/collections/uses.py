@@ -18,7 +18,7 @@ from fraud_control.domain.rule_input import RuleReader
 from fraud_control.service.collections.summary import type_of
 from fraud_control.service.items.heads import in_use
 from fraud_control.store.models import ItemHead
-from fraud_rules.model.collection_history import CollectionChange, CollectionType, collection_faults
+from fraud_rules.model.collection_history import CollectionChange, CollectionType, lookup_faults
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.value_list import ListOperation
 
@@ -74,7 +74,7 @@ def strongest_state(uses: Sequence[RuleUse]) -> StateName:
 
 def check_collections(session: Session, rule: Rule) -> None:
     """Raise Invalid if the rule names a list or map that is missing or that has another type."""
-    faults = collection_faults(rule, lambda named: type_of(session, ItemName.of_collection(named)))
+    faults = lookup_faults(rule.lookups, lambda named: type_of(session, ItemName.of_collection(named)))
     if faults:
         raise Invalid(faults, rule.rule_id)
 

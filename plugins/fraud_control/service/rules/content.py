@@ -25,7 +25,7 @@ from fraud_control.store.alert_models import SnoozeRow
 from fraud_control.store.models import ApprovalRow, ItemHead
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.errors import RuleRejected
-from fraud_rules.model.collection_history import collection_faults
+from fraud_rules.model.collection_history import lookup_faults
 from fraud_rules.model.rule import Rule, RuleDeletion
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 
@@ -111,7 +111,7 @@ def foreign(work: UnitOfWork, entry: LogEntry) -> Foreign | None:
     if isinstance(entry.change, Rule):
         rule = entry.change
         before = partial(work.collections.type_before, version=entry.version)
-        faults = collection_faults(rule, lambda named: before(ItemName.of_collection(named)))
+        faults = lookup_faults(rule.lookups, lambda named: before(ItemName.of_collection(named)))
         if faults:
             raise RuleRejected(faults, rule.rule_id)
         document = encode_document(rule.document).decode()

@@ -83,7 +83,7 @@ export function formatBytes(count: number): string {
 /**
  * A rule in one line: SUM(paymentAmount) > 20000 in 20 min per payeeId where ..., evaluated when ...
  *
- * The command line has the same line (`describe` in export.py); tests/corpus/rule_lines.json has cases for both.
+ * tests/corpus/rule_lines.json has cases.
  */
 export function ruleFormula(rule: RuleDocument): string {
   const keys = groupingText(rule["groupingKeyNames"]);

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fraud_rules.batch.archive.columns import APPEND, OFFSET, PARTITION, TIME_TYPE, batch_of, table_of
+from fraud_rules.batch.archive.columns import APPEND, OFFSET, PARTITION, PLACE, TIME_TYPE, batch_of, table_of
 from fraud_rules.batch.archive.manifest import FileEntry, Table
 from fraud_rules.batch.archive.place import put
 from fraud_rules.batch.archive.store import ArchiveStore, named_storage_errors, unreachable_named
@@ -190,6 +190,16 @@ def read_transactions(store: ArchiveStore, entry: FileEntry, schema: Transaction
     """Read all transactions of a file."""
     with open_parquet(store, entry, string_fields(schema)) as file:
         return batch_of(file.read(), schema, str(Path(entry.path).name))
+
+
+def transactions_by_group(
+    store: ArchiveStore, entry: FileEntry, schema: TransactionSchema
+) -> Iterator[TransactionBatch]:
+    """Read all transactions of a file, one row group at a time."""
+    with open_parquet(store, entry, string_fields(schema)) as file:
+        for group in range(file.num_row_groups):
+            table = file.read_row_group(group, columns=[*PLACE, *schema.names])
+            yield batch_of(table, schema, entry.path)
 
 
 def read_log(store: ArchiveStore, entries: Sequence[FileEntry], columns: Sequence[str] | None = None) -> pa.Table:

@@ -15,7 +15,7 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from fraud_rules.batch.archive.compaction import compact
-from fraud_rules.batch.archive.completeness import readable_until
+from fraud_rules.batch.archive.lag import readable_until
 from fraud_rules.batch.archive.manifest import BatchResult, Manifest, Table, tables_of
 from fraud_rules.batch.archive.stage import ArchiveShares, ArchiveStage, decode_written
 from fraud_rules.batch.archive.store import ArchiveStore
@@ -31,13 +31,16 @@ from fraud_rules.spark.batch_session import batch_session
 from fraud_rules.spark.shutdown import job_error
 from fraud_rules.stream.inputs import limited
 
+_BATCH_RECORDS = 1_000_000
+"""The most records of a batch, which bound its memory."""
 _RETIRED_FOR_MS = 3_600_000
+"""How long files stay that a compaction has replaced: a reader may still use them."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveJob:
-    """The parameters of an archive run. `records_a_batch` bounds the memory of a batch.
+    """The parameters of an archive run.
 
     `accept_loss` continues without records that retention removed before they were archived.
     """
@@ -48,8 +51,6 @@ class ArchiveJob:
     kafka: KafkaConnection
     master: str = "local[2]"
     driver_memory: str = "1g"
-    records_a_batch: int = 1_000_000
-    retired_for_ms: int = _RETIRED_FOR_MS
     accept_loss: bool = False
 
 
@@ -109,7 +110,7 @@ def _run(
     numbers = spark.sparkContext.parallelize(range(tasks), tasks)
     try:
         while starts != ends:
-            until = limited(starts, ends, job.records_a_batch)
+            until = limited(starts, ends, _BATCH_RECORDS)
             blobs = numbers.mapPartitions(ArchiveShares(stage, job.kafka, starts, until, tasks).run).collect()
             _commit(job, until, decode_written(blobs), kept)
             starts = until
@@ -131,7 +132,7 @@ def _finish(job: ArchiveJob, started_ms: int, until_ms: int, hidden: str) -> Man
     manifest = job.store.latest().complete(until_ms, hidden)
     job.store.commit(manifest)
     manifest = compact(job.store, manifest, job.schema, started_ms)
-    lean, gone = manifest.without_retired(started_ms - job.retired_for_ms)
+    lean, gone = manifest.without_retired(started_ms - _RETIRED_FOR_MS)
     if gone:
         manifest = lean
         job.store.commit(manifest)

@@ -116,15 +116,6 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     imports: dict[str, ImportedFile] = {}
     erased: tuple[int, ...] = ()
 
-    def encode(self) -> bytes:
-        """Encode as JSON for `decode`."""
-        return msgspec.json.encode(self)
-
-    @staticmethod
-    def decode(text: bytes) -> Manifest:
-        """Decode the result of `encode`. Raises msgspec.MsgspecError."""
-        return _decode(text)
-
     def of(self, table: Table, day: Day | None = None) -> list[FileEntry]:
         """The files of a table, for one day or for all days."""
         return [file for file in self.files if file.table is table and (day is None or file.day == day.number)]
@@ -230,4 +221,4 @@ def small_files(files: Iterable[FileEntry], below_rows: int, below_bytes: int) -
     return (file for file in files if file.rows < below_rows and file.size < below_bytes)
 
 
-_decode = msgspec.json.Decoder(Manifest).decode
+decode_manifest = msgspec.json.Decoder(Manifest).decode

@@ -14,7 +14,6 @@ from typing import Final, TypeAlias
 
 from upath import UPath
 
-from fraud_rules.configuration.mounted_folder import mounted_folder
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.atomic_file import create_file, write_file
 
@@ -22,6 +21,8 @@ ArchivePath: TypeAlias = Path | UPath
 """A path in a folder or in an object store. Both have the methods of `pathlib`."""
 
 _S3: Final = re.compile(r"s3[an]?://(?P<bucket>[^/]+)/(?P<key>.*[^/])/*")
+_FILE: Final = re.compile("^file:(//)?")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _CONNECT_S: Final = 10
 _READ_S: Final = 60
 _ATTEMPTS: Final = 5
@@ -48,12 +49,11 @@ def archive_path(place: str) -> ArchivePath:
 
 
 def _folder(place: str) -> Path:
-    try:
-        return mounted_folder(place, "archive")
-    except ConfigError as error:
-        raise ConfigError(
-            f"{place}: the archive must be a folder that all hosts mount, or s3://BUCKET/PREFIX"
-        ) from error
+    """The folder of a path or a `file:` URI, whose locks and hard links the archive uses. Any other URI is wrong."""
+    plain = _FILE.sub("", place, count=1)
+    if _SCHEME.match(plain):
+        raise ConfigError(f"{place}: the archive must be a folder that all hosts mount, or s3://BUCKET/PREFIX")
+    return Path(plain).absolute()
 
 
 def unreachable_errors() -> tuple[type[Exception], ...]:

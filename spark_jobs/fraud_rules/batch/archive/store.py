@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from fraud_rules.batch.archive.manifest import FORMAT, Manifest
+from fraud_rules.batch.archive.manifest import FORMAT, Manifest, decode_manifest
 from fraud_rules.batch.archive.place import (
     ArchivePath,
     archive_path,
@@ -59,7 +59,7 @@ class ArchiveStore:
         path = self._manifest(versions[-1])
         try:
             with unreachable_named(path):
-                manifest = Manifest.decode(path.read_bytes())
+                manifest = decode_manifest(path.read_bytes())
         except (OSError, msgspec.MsgspecError) as error:
             raise ArchiveDamaged(f"{path} cannot be read ({error}): restore the archive from a copy") from error
         if manifest.format != FORMAT:
@@ -73,7 +73,7 @@ class ArchiveStore:
         path = self._manifest(manifest.version)
         with named_storage_errors(path):
             make_folder(path.parent)
-            content = manifest.encode()
+            content = msgspec.json.encode(manifest)
             # A client repeats a creation whose answer was lost, and then finds its own object.
             if not create(path, content) and path.read_bytes() != content:
                 raise ArchiveBusy(f"{path} exists: another run archives into {self.root}; wait for its end")

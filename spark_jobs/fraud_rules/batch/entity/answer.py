@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
 
 import msgspec
 
@@ -12,7 +11,7 @@ from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.entity.report import EntityReport, entity_report
 from fraud_rules.batch.entity.restrictions import read_restrictions
-from fraud_rules.batch.entity.rows import EntityBounds, EntityQuery, EntityReader
+from fraud_rules.batch.entity.rows import EntityQuery, EntityReader
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
@@ -21,7 +20,6 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.kernel_cache import load_kernel
 
-_BOUNDS: Final = EntityBounds()
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -33,7 +31,6 @@ class EntitySource:
     archive: ArchivePath
     schema: TransactionSchema
     settings: DetectorSettings
-    bounds: EntityBounds = _BOUNDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ class _EntityReports:
         self._rules = TopicReader(source.kafka, source.settings.topics.rules)
         self._log = RuleLog.of(self._rules, source.schema, source.settings.limits)
         archive = ArchiveStore(source.archive)
-        self._reader = EntityReader(source.kafka, archive, source.schema, source.settings, source.bounds)
+        self._reader = EntityReader(source.kafka, archive, source.schema, source.settings)
         load_kernel()
 
     def report(self, question: EntityQuestion) -> EntityReport:

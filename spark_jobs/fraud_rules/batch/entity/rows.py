@@ -32,17 +32,12 @@ from fraud_rules.logs.transactions import raw_transactions
 from fraud_rules.model.schema import TIME_FIELD, Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-_CHUNK: Final = 20_000
 _EARLIER_TOPIC: Final = "The archive is ahead of the topic: it has payments of an earlier topic of the same name."
-
-
-@dataclass(frozen=True, slots=True)
-class EntityBounds:
-    """The most records that a search of the topic reads, the longest search of the archive, and the most payments."""
-
-    topic_records: int = 600_000
-    archive_s: float = 4.0
-    payments: int = 20_000
+_MOST_RECORDS: Final = 600_000
+"""The most records that a search of the topic reads."""
+_ARCHIVE_S: Final = 4.0
+"""The longest search of the archive."""
+_MOST_PAYMENTS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +63,12 @@ class EntityReader:
     """Reads from one archive and one cluster."""
 
     def __init__(
-        self,
-        kafka: KafkaConnection,
-        archive: ArchiveStore,
-        schema: TransactionSchema,
-        settings: DetectorSettings,
-        bounds: EntityBounds,
+        self, kafka: KafkaConnection, archive: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings
     ) -> None:
         self._kafka = kafka
         self._archive = archive
         self._schema = schema
         self._settings = settings
-        self._bounds = bounds
 
     def read(self, query: EntityQuery) -> EntityRows:
         """Read the payments of an entity, each once. Raises BrokerUnavailable."""
@@ -95,7 +84,7 @@ class EntityReader:
             reached_ms = max(reached_ms, cut_ms)
         past = [_unique(TransactionBatch.concat(archived))] if archived else []
         batch = self._newest(TransactionBatch.concat([*past, topic]), notes)
-        if len(batch) == self._bounds.payments:
+        if len(batch) == _MOST_PAYMENTS:
             reached_ms = max(reached_ms, int(batch.append_ms.min()))
         return EntityRows(batch.take(batch.append_ms >= reached_ms), reached_ms, notes)
 
@@ -129,7 +118,7 @@ class EntityReader:
                 if any(needle.is_in(message.key(), message.value()) for needle in needles):
                     found.append(message)
         if cut:
-            notes.append(f"Only the newest {self._bounds.topic_records:,} payments of the topic were searched.")
+            notes.append(f"Only the newest {_MOST_RECORDS:,} payments of the topic were searched.")
         if lost:
             notes.append("Older payments have left the topic, and the archive does not have them.")
         gaps = [*begins_ms.values(), *lost]
@@ -159,8 +148,8 @@ class EntityReader:
             ranges[partition] = max(start, first), end
         total = sum(end - start for start, end in ranges.values())
         cut: set[int] = set()
-        if total > self._bounds.topic_records:
-            share = self._bounds.topic_records // len(ranges)
+        if total > _MOST_RECORDS:
+            share = _MOST_RECORDS // len(ranges)
             for partition, (start, end) in ranges.items():
                 if end - start > share:
                     ranges[partition] = end - share, end
@@ -179,11 +168,11 @@ class EntityReader:
         """The payments of the archive, newest files first, and the event time before which they were not read."""
         files = [each for each in manifest.of(Table.TRANSACTIONS) if each.last_ms >= query.since_ms]
         files.sort(key=lambda each: each.last_ms, reverse=True)
-        until_s = time.monotonic() + self._bounds.archive_s
+        until_s = time.monotonic() + _ARCHIVE_S
         batches: list[TransactionBatch] = []
         rows = 0
         for number, entry in enumerate(files):
-            if time.monotonic() > until_s or rows >= self._bounds.payments:
+            if time.monotonic() > until_s or rows >= _MOST_PAYMENTS:
                 cut_ms = max(each.last_ms for each in files[number:])
                 notes.append("The archive has older payments that were not searched.")
                 return batches, cut_ms
@@ -209,9 +198,9 @@ class EntityReader:
 
     def _newest(self, batch: TransactionBatch, notes: list[str]) -> TransactionBatch:
         order = np.argsort(batch.columns[TIME_FIELD].values, kind="stable")
-        if len(order) > self._bounds.payments:
-            notes.append(f"Only the newest {self._bounds.payments:,} payments are shown.")
-            order = order[-self._bounds.payments :]
+        if len(order) > _MOST_PAYMENTS:
+            notes.append(f"Only the newest {_MOST_PAYMENTS:,} payments are shown.")
+            order = order[-_MOST_PAYMENTS:]
         return batch.take(order)
 
 

@@ -34,7 +34,8 @@ from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.replay.recording import RecordedBatch, RecordedRule, RecordedTransaction, RecordedWarmUp, Recording
 
 _REJECTED: Final = Reason("state", "refused by the detector")
-_ALERTS: Final = (Table.ALERTS, Table.SHADOW_ALERTS)
+ALERT_TABLES: Final = (Table.ALERTS, Table.SHADOW_ALERTS)
+"""The tables of the alerts as they were written, live or shadow."""
 
 
 class _Correction(msgspec.Struct, rename="camel"):
@@ -101,22 +102,6 @@ def archived_part(
     return RunPart(Recording(rules, [], batches, settings.key_groups), since_ms, missing, archived=payments)
 
 
-def archived_alert(store: ArchiveStore, alert_id: str) -> bytes | None:
-    """The alert as it was written, live or shadow. None if the archive has no such alert."""
-    return next(_records_of(store, _ALERTS, alert_id), None)
-
-
-def archived_decision(store: ArchiveStore, transaction_id: str) -> bytes | None:
-    """The newest decision about a payment. None if the archive has none."""
-    return next(_records_of(store, [Table.DECISIONS], transaction_id), None)
-
-
-def archived_added_alert(store: ArchiveStore, alert_id: str) -> bytes | None:
-    """The alert that a re-evaluation added last. None if the archive has no such correction."""
-    found = map(added_alert, archived_corrections(store, alert_id))
-    return next((each for each in found if each is not None), None)
-
-
 def added_alert(value: bytes) -> bytes | None:
     """The alert in a correction. None for other corrections, and for a record that is none."""
     try:
@@ -124,11 +109,6 @@ def added_alert(value: bytes) -> bytes | None:
     except UNDECODABLE:
         return None
     return bytes(correction.alert) or None if correction.kind == "ADDED" else None
-
-
-def archived_corrections(store: ArchiveStore, alert_id: str) -> Iterator[bytes]:
-    """The corrections of an alert, the newest first."""
-    return _records_of(store, [Table.CORRECTIONS], alert_id)
 
 
 def retracted_ms(value: bytes) -> int | None:
@@ -140,7 +120,7 @@ def retracted_ms(value: bytes) -> int | None:
     return correction.corrected_at if correction.kind == "RETRACTED" else None
 
 
-def _records_of(store: ArchiveStore, tables: Sequence[Table], name: str) -> Iterator[bytes]:
+def archived_records(store: ArchiveStore, tables: Sequence[Table], name: str) -> Iterator[bytes]:
     """The records with an id as their key, the newest first."""
     manifest, key = store.latest(), name.encode()
     files = [file for table in tables for file in manifest.of(table)]
@@ -152,7 +132,7 @@ def _records_of(store: ArchiveStore, tables: Sequence[Table], name: str) -> Iter
 
 def archived_alerts(store: ArchiveStore, from_ms: int, last_ms: int) -> Iterator[bytes]:
     """The live and shadow alerts of a time, by event day."""
-    for table in _ALERTS:
+    for table in ALERT_TABLES:
         for file in _of_days(store.latest().of(table), from_ms, last_ms):
             values = read_log(store, [file], ["value"]).column("value").to_pylist()
             yield from (each for each in values if each is not None)

@@ -11,15 +11,13 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from confluent_kafka import Message
 
+from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.archive.topic_identity import is_of_topic
 from fraud_rules.batch.proof.answers import PaymentAnswer, answers_of, rules_in_force
 from fraud_rules.batch.proof.archive import (
+    ALERT_TABLES,
     added_alert,
-    archived_added_alert,
-    archived_alert,
-    archived_corrections,
-    archived_decision,
     archived_part,
     retracted_ms,
     with_archive,
@@ -65,14 +63,12 @@ def prove_from_topics(alert_id: str, source: ProofSource, made_at_ms: int, *, re
 
     Raises NotProvable if topics and archive lack it, BrokerUnavailable, and the errors of the archive.
     """
-    budget, store, topics = ReadBudget(source.most_records), ArchiveStore(source.archive), source.settings.topics
-    record = next(records_of(alert_id, (topics.alerts, topics.shadow_alerts), source, budget), None)
-    record = archived_alert(store, alert_id) if record is None else record
+    budget, topics = ReadBudget(source.most_records), source.settings.topics
+    record = next(records_of(alert_id, (topics.alerts, topics.shadow_alerts), ALERT_TABLES, source, budget), None)
     if record is not None:
         return prove_record(record, source, made_at_ms, retraction=retraction)
-    corrections = map(added_alert, records_of(alert_id, (topics.alert_corrections,), source, budget))
-    record = next((each for each in corrections if each is not None), None)
-    record = archived_added_alert(store, alert_id) if record is None else record
+    corrections = records_of(alert_id, (topics.alert_corrections,), [Table.CORRECTIONS], source, budget)
+    record = next(filter(None, map(added_alert, corrections)), None)
     if record is not None:
         return prove_record(record, source, made_at_ms, order="event", retraction=retraction)
     names = f"{topics.alerts}, in {topics.shadow_alerts}, in {topics.alert_corrections}"
@@ -142,8 +138,7 @@ def find_decision(transaction_id: str, source: ProofSource) -> bytes:
     """The newest decision about a payment. Raises NotProvable if topic and archive have none, BrokerUnavailable, and
     the errors of the archive."""
     topic, budget = source.settings.topics.decisions, ReadBudget(source.most_records)
-    found = next(records_of(transaction_id, (topic,), source, budget), None)
-    found = archived_decision(ArchiveStore(source.archive), transaction_id) if found is None else found
+    found = next(records_of(transaction_id, (topic,), [Table.DECISIONS], source, budget), None)
     if found is None:
         raise NotProvable(f"no decision about payment {transaction_id} is in {topic} or in the archive")
     return found
@@ -189,8 +184,7 @@ def _re_evaluated_payments(
 def _retracted_ms(alert_id: str, source: ProofSource, budget: ReadBudget) -> int:
     """When the newest correction of an alert retracted it. Raises NotProvable if it did not."""
     topic = source.settings.topics.alert_corrections
-    newest = next(records_of(alert_id, (topic,), source, budget), None)
-    newest = next(archived_corrections(ArchiveStore(source.archive), alert_id), None) if newest is None else newest
+    newest = next(records_of(alert_id, (topic,), [Table.CORRECTIONS], source, budget), None)
     found = None if newest is None else retracted_ms(newest)
     if found is None:
         raise NotProvable(f"the newest correction of alert {alert_id} in {topic} and in the archive retracts nothing")

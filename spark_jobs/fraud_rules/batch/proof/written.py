@@ -13,7 +13,7 @@ import msgspec
 from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.archive.place import ArchivePath
 from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.batch.proof.archive import archived_alerts
+from fraud_rules.batch.proof.archive import archived_alerts, archived_records
 from fraud_rules.batch.proof.budget import MOST_RECORDS, ReadBudget
 from fraud_rules.batch.proof.builder import is_of_key
 from fraud_rules.batch.reevaluation.corrections import read_tails
@@ -75,13 +75,16 @@ class ProofSource:
     most_records: int = MOST_RECORDS
 
 
-def records_of(name: str, topics: Sequence[str], source: ProofSource, budget: ReadBudget) -> Iterator[bytes]:
-    """The records with an id as their key, the newest first."""
+def records_of(
+    name: str, topics: Sequence[str], tables: Sequence[Table], source: ProofSource, budget: ReadBudget
+) -> Iterator[bytes]:
+    """The records with an id as their key: those of the topics, then those of the archive, each the newest first."""
     key = name.encode()
     for topic in topics:
         for record in _newest_first(source.kafka, topic, key, budget):
             if record.value is not None:
                 yield record.value
+    yield from archived_records(ArchiveStore(source.archive), tables, name)
 
 
 def _newest_first(kafka: KafkaConnection, topic: str, key: bytes, budget: ReadBudget) -> Iterator[Record]:

@@ -7,7 +7,7 @@ correction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from fraud_rules.batch.reevaluation.compare import AlertVerdict, compare
 from fraud_rules.batch.reevaluation.published import AlertView, PublishedAlerts, add_alert, add_correction, view_of
-from fraud_rules.batch.reevaluation.scores import DayScores, scores_of
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import settled_ends
@@ -23,6 +22,7 @@ from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.transactional_ids import reevaluation_id
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.model.day import Day
+from fraud_rules.model.decision import DecisionThresholds, score_of
 from fraud_rules.model.documents.alerts import CorrectionDocument, RestrictionDocument
 from fraud_rules.runtime import clock
 
@@ -56,6 +56,29 @@ def read_corrections(
     """Add the corrections of these days that were published after the archive's end. Raises BrokerUnavailable."""
     for _, value in _tail(kafka, topics.alert_corrections, ends, counts):
         add_correction(days, value)
+
+
+def scores_of(alerts: Iterable[AlertView]) -> dict[int | str, int]:
+    """The score of each transaction with alerts, by id. `alerts` are the live alerts in effect; each rule counts once.
+
+    The alerts of all deliveries of an id count together, because alerts of two deliveries can have the same alert id.
+    """
+    weights: dict[int | str, dict[int, int]] = {}
+    for alert in alerts:
+        weights.setdefault(alert.transaction_id, {})[alert.rule_id] = alert.weight
+    return {transaction_id: score_of(by_rule) for transaction_id, by_rule in weights.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class DayScores:
+    """The scores of the transactions with alerts, and the thresholds of the outcomes."""
+
+    scores: Mapping[int | str, int]
+    thresholds: DecisionThresholds
+
+    def score_of(self, alert: AlertView) -> int:
+        """The score of the alert's transaction, 0 without an alert in effect."""
+        return self.scores.get(alert.transaction_id, 0)
 
 
 @dataclass(frozen=True, slots=True)

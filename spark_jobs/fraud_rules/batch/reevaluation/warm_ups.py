@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fraud_rules.batch.archive.columns import PLACE, batch_of
-from fraud_rules.batch.archive.files import open_parquet, string_fields
+from fraud_rules.batch.archive.files import transactions_by_group
 from fraud_rules.batch.archive.manifest import FileEntry, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.cuts import Cuts
@@ -65,16 +64,10 @@ class AddedWarmUp:
         }
 
     def _rows(self, archive: ArchiveStore, schema: TransactionSchema) -> Iterator[TransactionBatch]:
-        columns = [*PLACE, *schema.names]
         for entry in self.files:
-            with open_parquet(archive, entry, string_fields(schema)) as file:
-                for group in range(file.num_row_groups):
-                    rows = batch_of(file.read_row_group(group, columns=columns), schema, entry.path)
-                    ends = np.array([self.ends.get(each, 0) for each in range(int(rows.partition.max(initial=0)) + 1)])
-                    rows = role_rows(
-                        rows.take(rows.offset < ends[rows.partition]), schema.entity_of(self.request.fields)
-                    )
-                    yield rows.take(self.request.concerns(rows))
+            for stored in transactions_by_group(archive, entry, schema):
+                rows = role_rows(stored.before(self.ends), schema.entity_of(self.request.fields))
+                yield rows.take(self.request.concerns(rows))
 
 
 def added_warm_ups(

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 from confluent_kafka import Message
 
-from fraud_rules.batch.archive.columns import PLACE, batch_of
-from fraud_rules.batch.archive.files import open_parquet, string_fields
+from fraud_rules.batch.archive.files import transactions_by_group
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.warm_up.sources import ArchivedPart, TopicPart
 from fraud_rules.codec.transactions.codec import decode_transactions
@@ -62,12 +61,8 @@ class PastReader:
                     yield from self._keyed(rows)
 
     def _archived(self, part: ArchivedPart) -> Iterator[TransactionBatch]:
-        with open_parquet(self.archive, part.file, string_fields(self.schema)) as file:
-            columns = [*PLACE, *self.schema.names]
-            for group in range(file.num_row_groups):
-                rows = batch_of(file.read_row_group(group, columns=columns), self.schema, part.file.path)
-                ends = np.array([part.ends.get(number, 0) for number in range(int(rows.partition.max(initial=0)) + 1)])
-                yield rows.take(rows.offset < ends[rows.partition])
+        for rows in transactions_by_group(self.archive, part.file, self.schema):
+            yield rows.before(part.ends)
 
     def _recorded(self, part: TopicPart) -> Iterator[TransactionBatch]:
         """Read a part without an object for each record, which would cost as much as the decoding."""
@@ -101,11 +96,6 @@ class RequestedPart:
     request: WarmUpRequest
     ends: Mapping[int, int]
 
-    def of(self, rows: TransactionBatch) -> TransactionBatch:
-        """The rows of the request's past."""
-        ends = np.array([self.ends.get(number, 0) for number in range(int(rows.partition.max(initial=0)) + 1)])
-        return rows.take(rows.offset < ends[rows.partition])
-
 
 @dataclass(frozen=True, slots=True)
 class CollectStage:
@@ -134,7 +124,7 @@ class CollectStage:
 
     def _collect(self, key_group: int, requested: RequestedPart, rows: TransactionBatch) -> WarmUpPart:
         request = requested.request
-        history = collect_history(request, [requested.of(rows)], self.schema, self.settings)
+        history = collect_history(request, [rows.before(requested.ends)], self.schema, self.settings)
         sums = sum_chunks_of(history)
         chunks = self.log.write_chunks(request.version, key_group, [*chunks_of(history), *sums])
         begins_ms, *series_times_ms = history.times_ms

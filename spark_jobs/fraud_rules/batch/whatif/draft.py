@@ -7,7 +7,7 @@ from pathlib import Path
 from fraud_rules.codec.rules.codec import parse_rule_record
 from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.errors import RuleRejected, RuleUnknown
-from fraud_rules.model.collection_history import collection_faults
+from fraud_rules.model.collection_history import lookup_faults
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.rule_names import naming_faults
@@ -19,7 +19,7 @@ def find_draft(named: str, log: RuleTimeline, schema: TransactionSchema, limits:
     """Find the rule. Raises RuleUnknown, RuleRejected with every fault, InputInvalid for an unreadable file."""
     draft = _draft(named, log, schema, limits)
     known, rules = log.collections.by_name(), log.latest
-    faults = collection_faults(draft, lambda name: known[name].type if name in known else None)
+    faults = lookup_faults(draft.lookups, lambda name: known[name].type if name in known else None)
     faults += naming_faults(draft, rules.rules.__contains__, rules.naming)
     if faults:
         raise RuleRejected(faults, draft.rule_id)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from rich import box
-from rich.table import Table
-
-from fraud_rules.cli.display.output import console, print_json
+from fraud_rules.cli.display.api_answers import print_table
+from fraud_rules.cli.display.output import print_json
 from fraud_rules.codec.rules.collections.plan import Entries
 from fraud_rules.model.collection_history import Collection
 from fraud_rules.model.ruleset import RuleTimeline
@@ -27,18 +25,11 @@ def print_collections(kind: CollectionKind, log: RuleTimeline, as_json: bool) ->
     if as_json:
         print_json([_document(each, rules.get(each.name, ())) for each in found])
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(kind.value)
-    table.add_column("type")
-    table.add_column(MEMBERS[kind], justify="right")
-    table.add_column("version", justify="right")
-    table.add_column("rules", overflow="fold")
-    for each in found:
-        used = ", ".join(map(str, rules.get(each.name, ())))
-        table.add_row(each.name, str(each.type), f"{each.size:,}", str(each.version), used)
-    console().print(table)
-    if not found:
-        print(f"there are no {kind}s")
+    rows = (
+        (each.name, each.type, f"{each.size:,}", each.version, ", ".join(map(str, rules.get(each.name, ()))))
+        for each in found
+    )
+    print_table((kind.value, "type", MEMBERS[kind], "version", "rules"), rows, f"there are no {kind}s")
 
 
 def print_difference(known: Collection | None, kind: CollectionKind, name: str, changed: Entries | None) -> None:

@@ -30,7 +30,6 @@ Decode: TypeAlias = Callable[[bytes, int], object]
 """Decodes a value from a position on. Returns a tree, or a RecordRejected."""
 
 _BY_ID: Final = 0
-_BY_GUID: Final = 1
 _ID_LENGTH: Final = 5
 _GUID_LENGTH: Final = 17
 _MAX_VARINT_BYTES: Final = 5

@@ -8,19 +8,12 @@ from typing import Final
 from fraud_rules.codec.rules.members import MemberReader
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID
 from fraud_rules.model.aggregate import COMPARABLE, LEVELS, AggregateFunction
+from fraud_rules.model.documents.rules import BaselineOfRuleDocument, members_of
 from fraud_rules.model.expressions.expression import Expression
 from fraud_rules.model.rule import Baseline, Operator
 from fraud_rules.model.window import Window
 
-_MEMBERS: Final = (
-    "windowMinutes",
-    "windowSeconds",
-    "aggregatorFunctionType",
-    "aggregateFieldName",
-    "filter",
-    "minCount",
-    "deviations",
-)
+_MEMBERS: Final = members_of(BaselineOfRuleDocument)
 _INHERITED: Final = ("aggregatorFunctionType", "aggregateFieldName", "filter")
 _ORDERED: Final = (Operator.GREATER, Operator.GREATER_EQUAL, Operator.LESS, Operator.LESS_EQUAL)
 

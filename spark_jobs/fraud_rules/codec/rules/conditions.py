@@ -8,23 +8,13 @@ from typing import Final
 
 from fraud_rules.codec.rules.members import MemberReader
 from fraud_rules.model.aggregate import AggregateFunction
+from fraud_rules.model.documents.rules import ConditionOfRuleDocument, members_of
 from fraud_rules.model.expressions.expression import NO_DIGITS, Digits, Expression
 from fraud_rules.model.rule import AggregateCondition, Condition, NamedRule, Operator
 from fraud_rules.model.window import Window
 
 _INHERITED: Final = ("aggregateFieldName", "filter")
-_MEMBERS: Final = (
-    "aggregatorFunctionType",
-    "aggregateFieldName",
-    "unique",
-    "limitOperatorType",
-    "limit",
-    "windowMinutes",
-    "windowSeconds",
-    "windowCalendar",
-    "zone",
-    "filter",
-)
+_MEMBERS: Final = tuple(name for name in members_of(ConditionOfRuleDocument) if name != "ruleId")
 _OF_AGGREGATE: Final = (*(name for name in _MEMBERS if name != "filter"), "baseline", "resolutionSeconds")
 """The members of a rule's own aggregate. All or none of them are left out."""
 

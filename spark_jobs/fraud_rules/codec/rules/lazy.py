@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from fraud_rules.codec.rules.codec import read_outcome
-from fraud_rules.codec.rules.collections.records import is_collection_record
+from fraud_rules.codec.rules.collections.records import kind_of_record
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.log_entry import Grouping, LogEntry, RecordOutcome, UndecodedRule
@@ -59,7 +59,7 @@ class EntryReader:
         return LogEntry(version, append_ms, append_ms, self._content(value or b""))
 
     def _content(self, value: bytes) -> RecordOutcome | UndecodedRule:
-        if is_collection_record(value):
+        if kind_of_record(value) is not None:
             return self._read(value)  # not remembered, because its change holds no more than the record
         if len(value) > self._max_bytes:
             return self._decode(value)

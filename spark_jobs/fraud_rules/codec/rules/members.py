@@ -15,6 +15,7 @@ from fraud_rules.codec.rules.numbers import MAX_RULE_ID, decimal_of, digits_of
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.aggregate import LEVELS, SUMMABLE, AggregateFunction, AggregateInput
 from fraud_rules.model.decision import MAX_WEIGHT, weight_of
+from fraud_rules.model.documents.rules import RuleDocument, members_of
 from fraud_rules.model.expressions.expression import NO_DIGITS, Digits, Expression, FieldRef
 from fraud_rules.model.expressions.local_time import UTC_ZONE
 from fraud_rules.model.expressions.own import own_digits
@@ -29,40 +30,8 @@ from fraud_rules.runtime.zones import is_zone
 
 T = TypeVar("T")
 
-MEMBERS = (
-    "ruleId",
-    "ruleState",
-    "groupingKeyNames",
-    "unique",
-    "aggregateFieldName",
-    "aggregatorFunctionType",
-    "limitOperatorType",
-    "limit",
-    "windowMinutes",
-    "windowSeconds",
-    "windowCalendar",
-    "zone",
-    "resolutionSeconds",
-    "controlType",
-    "cooldownSeconds",
-    "action",
-    "disabled",
-    "filter",
-    "when",
-    "baseline",
-    "conditions",
-    "require",
-    "rolloutPercent",
-    "name",
-    "description",
-    "severity",
-    "weight",
-    "owner",
-    "source",
-    "force",
-    "warmUp",
-)
-"""The members that a record may have."""
+MEMBERS = (*members_of(RuleDocument), "controlType")
+"""The members that a record may have: those of a rule, and that of a control."""
 
 REMARKS = ("name", "description", "severity", "owner")
 """The members for display. They do not affect the evaluation; `severity` sets the default of `weight`."""

@@ -48,7 +48,7 @@ def topic_request(topic: Topic) -> dict[str, Any]:
 
 def unsupported_in_creations(client: KafkaAdminClient, topics: Sequence[Topic]) -> list[UnsupportedSetting]:
     """What the cluster refuses of the creation of these topics."""
-    words = _creation_faults(client, {topic.name: topic_request(topic) for topic in topics})
+    words = creation_faults(client, {topic.name: topic_request(topic) for topic in topics}, validate_only=True)
     return [each for topic in topics if topic.name in words for each in _of_creation(client, topic, words[topic.name])]
 
 
@@ -75,7 +75,8 @@ def _of_creation(client: KafkaAdminClient, topic: Topic, together: str) -> Itera
     """The refused settings of a topic whose creation is refused. If no setting is refused alone, the creation is."""
 
     def fault(replication: int, settings: Mapping[str, str]) -> str:
-        return _creation_faults(client, {topic.name: _request(topic, replication, settings)}).get(topic.name, "")
+        request = {topic.name: _request(topic, replication, settings)}
+        return creation_faults(client, request, validate_only=True).get(topic.name, "")
 
     if bare := fault(_DEFAULT, {}):
         yield UnsupportedSetting(topic.name, "", "", bare)
@@ -94,14 +95,16 @@ def _alone(
             yield UnsupportedSetting(topic, name, declared, said)
 
 
-def _creation_faults(client: KafkaAdminClient, requests: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """The broker's messages by topic. Topics that it would create, and existing ones, have none.
+def creation_faults(
+    client: KafkaAdminClient, requests: Mapping[str, Mapping[str, Any]], *, validate_only: bool
+) -> dict[str, str]:
+    """Create topics, or only ask for it. Returns the broker's messages by topic; created and existing ones have none.
 
     Raises KafkaError if the broker cannot answer now.
     """
     if not requests:
         return {}
-    answer = client.create_topics(requests, timeout_ms=_TIMEOUT_MS, validate_only=True, raise_errors=False)
+    answer = client.create_topics(requests, timeout_ms=_TIMEOUT_MS, validate_only=validate_only, raise_errors=False)
     faults: dict[str, str] = {}
     for entry in answer["topics"]:
         kind, words = for_code(entry["error_code"]), entry.get("error_message")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, TypeAlias
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec.structs import fields
 
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.rule import RuleAction, RuleState
@@ -110,3 +111,8 @@ class ExportedMapDocument(Struct, rename="camel", frozen=True):
     map_version: int
     export: int
     maps: int
+
+
+def members_of(document: type[Struct]) -> tuple[str, ...]:
+    """The names of a document's members, in order."""
+    return tuple(each.encode_name for each in fields(document))

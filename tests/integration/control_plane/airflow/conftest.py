@@ -11,6 +11,7 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.declared import load_topics
 from tests.support.control_plane.web.api_server import ApiServer, api_server
+from tests.support.kafka.own_topics import delete_topics
 
 
 @pytest.fixture(scope="package")
@@ -19,7 +20,7 @@ def configured(broker: Broker, project: Project) -> Iterator[Broker]:
     declared = load_topics(project.config / "topics.yaml")
     topic_admin.apply(broker.kafka, declared)
     yield broker
-    topic_admin.delete(broker.kafka, declared)
+    delete_topics(broker.kafka, declared)
 
 
 @pytest.fixture(scope="package")

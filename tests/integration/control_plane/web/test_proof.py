@@ -12,9 +12,9 @@ from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.proof.decision import check_decision, read_decision_file
 from fraud_rules.proof.printing import verdict_lines
 from fraud_rules.proof.signature import read_public_key
-from fraud_rules.proof.verification import check_file, check_seal
+from fraud_rules.proof.verification import check_seal
 from tests.support.control_plane.web.server import Server
-from tests.support.proofs import a_key, write_run
+from tests.support.proofs import a_key, check_file, write_run
 from tests.support.waiting import until
 
 

@@ -34,13 +34,8 @@ def collection_key(kind: CollectionKind, name: str) -> bytes:
     return f"{kind}:{name}".encode()
 
 
-def is_collection_record(value: bytes) -> bool:
-    """Whether the bytes name a member of list or map records. The JSON may still be invalid."""
-    return kind_of_record(value) is not None
-
-
 def kind_of_record(value: bytes) -> CollectionKind | None:
-    """Whether a record is about a list or a map; None for any other record."""
+    """Whether the bytes name a member of list records or of map records; None for neither. The JSON may be invalid."""
     if b'"list' not in value and b'"map' not in value:
         return None
     found = _RECORD_MARK.search(value)
