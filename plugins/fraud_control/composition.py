@@ -33,8 +33,7 @@ from fraud_control.service.notifications.subscriptions import SubscriptionServic
 from fraud_control.service.panel import Panel
 from fraud_control.service.program_tokens import ProgramLogins
 from fraud_control.service.reading.entities import EntityReporter
-from fraud_control.service.reading.evidence import EvidenceReader
-from fraud_control.service.reading.evidence_search import EvidenceSource
+from fraud_control.service.reading.evidence_search import EvidenceReader, EvidenceSource
 from fraud_control.service.reading.pool import ReadingPool
 from fraud_control.service.reading.proofs import MOST_RECORDS, ProofReader
 from fraud_control.service.reading.quality import NoisyRule, label_quality, noisy_rules

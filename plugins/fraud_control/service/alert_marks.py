@@ -20,7 +20,7 @@ from fraud_control.service.audit import AuditRecord
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.ids import storable_id
 from fraud_control.service.items.heads import rule_head
-from fraud_control.service.notifications.snoozed import notify_snooze
+from fraud_control.service.notifications.announcements import notify_snooze
 from fraud_control.store.alert_models import MarkRow, SnoozeRow
 from fraud_rules.errors import Reason
 from fraud_rules.model.day import DAY_MS
