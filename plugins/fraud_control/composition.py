@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from fraud_control.domain.label_models import LabelQuality
 from fraud_control.domain.masking import Masking
 from fraud_control.domain.notification_models import ReceiverShown
+from fraud_control.domain.roles import Role
 from fraud_control.domain.rule_input import RuleReader
 from fraud_control.domain.snoozing import KnownSnoozing, Snoozing
 from fraud_control.feed.fire_stats import RuleFireStats, fire_stats
@@ -33,12 +34,10 @@ from fraud_control.service.notifications.subscriptions import SubscriptionServic
 from fraud_control.service.panel import Panel
 from fraud_control.service.program_tokens import ProgramLogins
 from fraud_control.service.reading.entities import EntityReporter
-from fraud_control.service.reading.evidence import EvidenceReader
-from fraud_control.service.reading.evidence_search import EvidenceSource
+from fraud_control.service.reading.evidence_search import EvidenceReader, EvidenceSource
 from fraud_control.service.reading.pool import ReadingPool
 from fraud_control.service.reading.proofs import MOST_RECORDS, ProofReader
 from fraud_control.service.reading.quality import NoisyRule, label_quality, noisy_rules
-from fraud_control.service.role_cache import RoleCache
 from fraud_control.service.rules.approved_content import SeedContents, no_seeds
 from fraud_control.service.rules.outcomes import PredictedRule, predicted_rules
 from fraud_control.service.store_access import StoreAccess
@@ -103,6 +102,7 @@ _ALARMS_TTL_S = 2.0
 _RECEIVERS_TTL_S = 60.0
 _SEEDS_TTL_S = 10.0
 _USERS_TTL_S = 60.0
+_ROLES_TTL_S = 1.0  # another process may change a role
 _USERS_KEPT = 10_000
 _NOTIFICATION_RECEIVERS_TTL_S = 2.0
 _READ_WAIT_MS = 20
@@ -139,7 +139,7 @@ class ControlPlane:
     searches: AlertSearches
     subscriptions: SubscriptionService
     labels: LabelService
-    roles: RoleCache
+    roles: CachedByKey[str, Role | None]
     programs: ProgramLogins
     users: CachedByKey[Account, str]
     memory: FeedMemory
@@ -186,7 +186,7 @@ def compose(
     seeds = partial(seed_documents, config / "rules", schema, detector.limits)
     known_seeds = CachedValue(partial(_readable_seeds, seeds), _SEEDS_TTL_S)
     store = StoreAccess(database, settings, RuleReader(schema, detector.limits), now_ms, known_seeds)
-    roles = RoleCache(store)
+    roles = CachedByKey(store.role_of, _ROLES_TTL_S, _USERS_KEPT)
     subscriptions = SubscriptionService(store)
     alarm_receivers = CachedValue(environment.alarm_receivers, _RECEIVERS_TTL_S)
     desk = AlarmDesk(database, alarm_receivers, environment.alarm, now_ms)

@@ -34,6 +34,7 @@ _FIRST_PAYER: Final = 1_000_000
 _FIRST_BENEFICIARY: Final = 5_000_000
 _FIRST_FRAUDSTER: Final = 9_000_000_000
 _REGULARS: Final = 12
+_MAX_DELAY_MS: Final = 60_000  # of a record out of order
 _LOWEST_CENTS: Final = 5_00
 _HIGHEST_CENTS: Final = 950_00
 
@@ -50,7 +51,6 @@ class TrafficSettings:
     payers: int = 20_000
     seed: int = 1
     out_of_order: float = 0.0
-    max_delay_ms: int = 60_000
     late: float = 0.0
     max_out_of_orderness_ms: int = 300_000
     duplicates: float = 0.0
@@ -70,7 +70,7 @@ class TrafficSettings:
                     min(self._fractions) < 0 or sum(self._fractions) > 1,
                     "each fraction must be 0 to 1, and their sum at most 1",
                 ),
-                (self.max_delay_ms < 1 or self.max_out_of_orderness_ms < 1, "delays must be at least 1 ms"),
+                (self.max_out_of_orderness_ms < 1, "delays must be at least 1 ms"),
                 (self.fraud_every_s * 1_000 < MAX_FRAUD_MS, f"frauds must be {MAX_FRAUD_MS} ms apart"),
                 (self.first_fraud_s < 0, "the first fraud cannot come before the start"),
             )
@@ -129,7 +129,7 @@ def _ordinary(settings: TrafficSettings, start_ms: int, ids: Iterator[int]) -> I
         if duplicate <= lot < late:
             delay_ms = settings.max_out_of_orderness_ms + rng.randint(1_000, settings.max_out_of_orderness_ms + 1_000)
         elif late <= lot < delayed:
-            delay_ms = rng.randint(1, settings.max_delay_ms)
+            delay_ms = rng.randint(1, _MAX_DELAY_MS)
         transaction_id = next(ids)
         value = _payment(transaction_id, due_ms - delay_ms, *draw())
         if lot < malformed:

@@ -41,10 +41,3 @@ class LocalUsers:
     def ask(self, method: str, path: str, user: str = USER, **options: Any) -> httpx.Response:
         """Send a request to the API of the control plane, for a path below it."""
         return self.send(method, API + path, user, **options)
-
-    def are_served(self) -> bool:
-        """Whether the control plane answers the administrator."""
-        try:
-            return self.send("GET", f"{API}/rules").is_success
-        except (httpx.HTTPError, ValueError, KeyError):  # it is starting
-            return False

@@ -44,7 +44,7 @@ def get_provider_info() -> dict[str, Any]:
             "fraud_rules_airflow.airflow_ui.links.DetectorLogs",
             "fraud_rules_airflow.airflow_ui.links.Runbook",
             "fraud_rules_airflow.airflow_ui.links.SparkUi",
-            "fraud_rules_airflow.airflow_ui.report_links.Report",
+            "fraud_rules_airflow.airflow_ui.links.Report",
         ],
         "notifications": [
             "fraud_rules_airflow.notifiers.FraudAlarm",

@@ -6,8 +6,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from fraud_rules_airflow.airflow_ui.links import LINKS
-from fraud_rules_airflow.airflow_ui.report_links import Report
+from fraud_rules_airflow.airflow_ui.links import LINKS, Report
 from fraud_rules_airflow.airflow_ui.web_parts import DeferredParts, applications, pages_address
 
 

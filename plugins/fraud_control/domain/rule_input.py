@@ -37,14 +37,13 @@ _WITHOUT_LINE_FORM: Final = (*REMARKS, "force")
 
 @dataclass(frozen=True, slots=True)
 class ManagedMembers:
-    """The members that the control plane sets: the id (None: the id of the input, else `free_id`), state and source.
+    """The members that the control plane sets: the id (None: the id of the input, else `free_id`) and the state.
 
     `known` is the stored document of the rule.
     """
 
     rule_id: int | None
     state: StateName
-    source: str = SOURCE
     free_id: int | None = None
     known: Document = field(default_factory=dict)
 
@@ -109,7 +108,7 @@ class RuleReader:
                 Reason("ruleState", f"is {managed.state}; an edit cannot change it: change the rule's state")
             )
         document = {"ruleId": managed.rule_id or managed.free_id, **document}
-        document |= {"ruleState": managed.rule_state, "source": managed.source}
+        document |= {"ruleState": managed.rule_state, "source": SOURCE}
         try:
             change = parse_rule_document(document, self.schema, self.limits)
         except RuleRejected as rejected:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
+from fraud_control.domain.read_models import RuleChanged
 from fraud_control.domain.snoozing import Snoozing
 from fraud_control.feed.decisions import CorrectedScore, OutcomeName
 from fraud_control.feed.place import FeedSource, Position
@@ -166,15 +167,10 @@ class FeedOperation:
 
 @dataclass(frozen=True, slots=True)
 class FeedRuleChange:
-    """A rule, a list or a map was changed; without `rule_id`, `list_name` and `map_name`, any of them may have changed.
-    `offset` is a row of the audit log.
-    """
+    """A rule, a list or a map was changed. `offset` is a row of the audit log."""
 
     offset: int
-    rule_id: int | None
-    revision: int | None
-    list_name: str | None = None
-    map_name: str | None = None
+    changed: RuleChanged
     source: FeedSource = FeedSource.CHANGES
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -84,18 +83,10 @@ class FeedReader(BackgroundThread):
         self._topics = topics
         self._next: dict[str, int] = {}
         self._ends: dict[str, int] = {}
-        self._caught_up = threading.Event()
+        self.caught_up = False
+        """Whether the records are read that the topics had at the start."""
         self._of_day = (topics.alerts, topics.shadow_alerts, topics.decisions)
         self._day_is_complete = True
-
-    def await_caught_up(self, timeout_s: float) -> bool:
-        """Wait until the records are read that the topics had at the start."""
-        return self._caught_up.wait(timeout_s)
-
-    @property
-    def caught_up(self) -> bool:
-        """Whether the records are read that the topics had at the start."""
-        return self._caught_up.is_set()
 
     def positions(self) -> Mapping[str, int]:
         """The next offset, by topic; empty before the first start."""
@@ -153,8 +144,8 @@ class FeedReader(BackgroundThread):
                 if bundle and (received is None or len(bundle) >= _BUNDLE or now_s - reported_s > _POLL_S):
                     self._report(bundle)
                     bundle, reported_s = [], now_s
-                if not bundle and not self._caught_up.is_set() and self._is_at_end():
-                    self._caught_up.set()
+                if not bundle and not self.caught_up and self._is_at_end():
+                    self.caught_up = True
         finally:
             if bundle:  # memory holds these events, so they are not read again
                 self._report(bundle)

@@ -17,6 +17,7 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from fraud_control.domain.errors import LimitReached
+from fraud_control.domain.read_models import RuleChanged
 from fraud_control.feed.bell import Bell
 from fraud_control.feed.events import Event, FeedAlert, FeedRuleChange
 from fraud_control.feed.memory import FeedMemory
@@ -199,7 +200,8 @@ class Hub:
                 place = _after(place, event)
             yield await self._in_thread(self._encode_missed, bundle, place)
         if since.next[FeedSource.CHANGES] != until.next[FeedSource.CHANGES]:
-            yield self._encoder.encode([FeedRuleChange(until.next[FeedSource.CHANGES] - 1, None, None)], until)
+            change = FeedRuleChange(until.next[FeedSource.CHANGES] - 1, RuleChanged(None, None))
+            yield self._encoder.encode([change], until)
 
     def _encode_missed(self, events: Sequence[Event], place: FeedPlace) -> bytes:
         return self._encoder.encode(self._encoder.refresh(events), place)

@@ -29,6 +29,7 @@ from fraud_control.feed.place import FeedPlace, FeedSource, Position
 from fraud_rules.logs.rule_status import RuleOperation, newest_rejected
 
 _LISTED = 50
+_MOST_OPERATIONS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +181,11 @@ class FeedMemory:
                 found = newest if newest is not None and newest.rule_version == version else None
             return found
 
-    def operations_after(self, version: int, most: int = 1_000) -> list[RuleOperation]:
-        """List the reports about records after this version, by version."""
+    def operations_after(self, version: int) -> list[RuleOperation]:
+        """List the reports about records after this version, by version, at most a thousand."""
         with self._lock:
-            return [
-                self._by_version[each] for each in heapq.nsmallest(most, (v for v in self._by_version if v > version))
-            ]
+            later = heapq.nsmallest(_MOST_OPERATIONS, (each for each in self._by_version if each > version))
+            return [self._by_version[each] for each in later]
 
     def rejected(self, most: int = 50) -> list[RuleOperation]:
         """List the newest records of the rule log that the detector rejected, newest first."""

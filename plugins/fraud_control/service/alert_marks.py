@@ -18,9 +18,9 @@ from fraud_control.domain.read_models import Document, Mark, MarkVerdict, Snooze
 from fraud_control.domain.roles import Actor, Permission, require
 from fraud_control.service.audit import AuditRecord
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.ids import storable_id
+from fraud_control.service.ids import batches, storable_id
 from fraud_control.service.items.heads import rule_head
-from fraud_control.service.notifications.snoozed import notify_snooze
+from fraud_control.service.notifications.announcements import notify_snooze
 from fraud_control.store.alert_models import MarkRow, SnoozeRow
 from fraud_rules.errors import Reason
 from fraud_rules.model.day import DAY_MS
@@ -70,8 +70,8 @@ def marks(session: Session, alert_ids: Iterable[str]) -> Mapping[str, Mark]:
     if len(wanted) > _MAX_IDS:
         raise Invalid([Reason("alertIds", f"has {len(wanted)} ids; at most {_MAX_IDS} are allowed")])
     found: dict[str, Mark] = {}
-    for start in range(0, len(wanted), 500):
-        rows = session.scalars(select(MarkRow).where(MarkRow.alert_id.in_(wanted[start : start + 500])))
+    for ids in batches(wanted):
+        rows = session.scalars(select(MarkRow).where(MarkRow.alert_id.in_(ids)))
         found |= {row.alert_id: Mark.model_validate(row) for row in rows}
     return found
 

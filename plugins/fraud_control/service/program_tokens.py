@@ -15,7 +15,6 @@ from fraud_control.domain.program_token import ProgramToken
 from fraud_control.domain.roles import LEAST_ROLE, Actor, Permission, Role, lesser, require
 from fraud_control.service.audit import AuditRecord
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.role_cache import RoleCache
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.token_models import ProgramTokenRow
 from fraud_control.ttl_cache import CachedByKey
@@ -83,7 +82,12 @@ def revoke(work: UnitOfWork, who: Actor, token_id: str) -> None:
 class ProgramLogins:
     """Logs programs in. It caches tokens for five seconds, because each request needs one. Threads can share it."""
 
-    def __init__(self, store: StoreAccess, roles: RoleCache, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        store: StoreAccess,
+        roles: CachedByKey[str, Role | None],
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         def read(digest: str) -> ProgramToken | None:
             with store.reading() as work:
                 row = work.session.scalar(select(ProgramTokenRow).where(ProgramTokenRow.digest == digest))
@@ -95,7 +99,7 @@ class ProgramLogins:
 
     def actor(self, secret: str) -> Actor:
         """The owner of a token, with the lesser of the two roles. Raises TokenInvalid, Unavailable."""
-        return self._actor(secret, self._tokens.get, self._roles.role_of)
+        return self._actor(secret, self._tokens.get, self._roles.get)
 
     def cached(self, secret: str) -> Actor:
         """As `actor`, without reading the store. Raises KeyError, TokenInvalid."""

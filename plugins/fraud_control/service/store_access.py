@@ -11,9 +11,9 @@ from sqlalchemy.orm import Session
 
 from fraud_control.domain.errors import Invalid
 from fraud_control.domain.read_models import RuleChanged
-from fraud_control.domain.roles import Actor
+from fraud_control.domain.roles import Actor, Role
 from fraud_control.domain.rule_input import RuleReader
-from fraud_control.service.bindings import check_name
+from fraud_control.service.bindings import check_name, role_of
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.collections.values import CollectionContents
 from fraud_control.service.rules.approved_content import SeedContents, no_seeds
@@ -85,6 +85,11 @@ class StoreAccess:
         maximum = self.settings.bounds.comment_chars
         if len(text) > maximum or is_unprintable(text):
             raise Invalid([Reason(member, f"must be text of at most {maximum} characters")])
+
+    def role_of(self, user: str) -> Role | None:
+        """The role of a user; None for a user without a role."""
+        with self.database.reading() as session:
+            return role_of(session, self.settings, user)
 
     def _work_of(self, session: Session) -> UnitOfWork:
         return UnitOfWork(session, self.settings, self.reader, self.clock_ms(), self.contents, self.seeds)

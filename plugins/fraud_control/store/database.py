@@ -22,9 +22,9 @@ from sqlalchemy.pool import QueuePool
 
 from fraud_control.domain.errors import StoreBusy, Unavailable
 from fraud_control.store.leases import Leadership, Leases, check_fence
-from fraud_control.store.locks import held_file
 from fraud_control.store.migrations import migrate
 from fraud_rules.errors import ConfigError
+from fraud_rules.runtime.file_lock import FileLock
 
 SCHEMA: Final = "fraud_control"
 """The Postgres schema of the tables, which may share a database with other programs."""
@@ -225,3 +225,16 @@ def _lock_path(file: Path, name: str) -> Path:
 
 def _message_of(error: DBAPIError) -> str:
     return " ".join(str(error.orig).split())[:300]
+
+
+@contextmanager
+def held_file(path: Path, wait_s: float) -> Iterator[None]:
+    """Hold the lock of a file. Raises StoreBusy if another process does not release it in time, Unavailable."""
+    try:
+        lock = FileLock(path, 0o600)
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be opened: {error.strerror}") from error
+    with lock as file:
+        if not file.acquire(wait_s):
+            raise StoreBusy(f"process {file.holder()} has held {path.name} for {wait_s:g} s and may hang")
+        yield

@@ -14,15 +14,14 @@ from fraud_control.domain.masking import Masking
 from fraud_control.domain.read_models import RuleChanged
 from fraud_control.service.notifications.intake import AlertNotifications
 from fraud_control.service.store_access import StoreAccess
-from fraud_control.sync.alarm_intake import alarm_intake
 from fraud_control.sync.alert_indexer import AlertIndexer
 from fraud_control.sync.cdc import cdc_intake
 from fraud_control.sync.expiry import Expiry
-from fraud_control.sync.label_intake import label_intake
 from fraud_control.sync.mirror import log_mirror
 from fraud_control.sync.outbox import Publisher
 from fraud_control.sync.reader_state import ReaderPosition
 from fraud_control.sync.topic_consumer import TopicConsumer
+from fraud_control.sync.topic_intakes import alarm_intake, label_intake
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from fraud_control.leading_thread import LeadingThread
+from fraud_control.background_thread import LeadingThread
 from fraud_control.service.labels.snapshot import LabelFile
 from fraud_control.store.database import Database
 

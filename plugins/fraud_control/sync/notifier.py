@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
-from fraud_control.leading_thread import LeadingThread
+from fraud_control.background_thread import LeadingThread
 from fraud_control.service.alarm_log import ALARM_RECEIVER
 from fraud_control.service.notifications.digest import add_digests, due_digests, read_digests
 from fraud_control.service.notifications.intake import notify_approvals, unnotified_approvals

@@ -19,7 +19,6 @@ from fraud_control.domain.canonical import document_of
 from fraud_control.domain.item import RULE, ItemName
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.roles import system_author
-from fraud_control.service.collections.expiry import EXPIRY_AUTHOR
 from fraud_control.service.collections.uses import strongest_state, uses_of
 from fraud_control.service.collections.values import CollectionContents
 from fraud_control.service.items.heads import in_use
@@ -27,6 +26,7 @@ from fraud_control.service.rules.approved_content import content_of
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.store.database import Database
 from fraud_control.store.models import ItemHead, RevisionRow
+from fraud_control.sync.expiry import EXPIRY_AUTHOR
 from fraud_rules.codec.rules.apply import validate_files
 from fraud_rules.codec.rules.collections.files import SeedCollection
 from fraud_rules.codec.rules.collections.plan import Entries

@@ -7,13 +7,13 @@ raises alarms and moves rules.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Final
 
 from fraud_control.background_thread import BackgroundThread
 from fraud_control.domain.errors import ControlPlaneError
-from fraud_control.domain.flood import FloodChange, FloodWatch
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.roles import Actor, Role, system_author
 from fraud_control.feed.memory import FeedMemory
@@ -25,6 +25,38 @@ from fraud_control.store.leases import Leadership
 from fraud_control.watch.alarm_reports import AlarmReports, end_others
 from fraud_ops.alarms import Alarm
 from fraud_rules.runtime.retry import RepeatedWork
+
+
+@dataclass(frozen=True, slots=True)
+class FloodChange:
+    """A flood of a rule began (`began`) or ended; `per_minute` is the number of its alerts in the last minute."""
+
+    rule_id: int
+    began: bool
+    per_minute: int
+
+
+@dataclass(slots=True)
+class FloodWatch:
+    """A flood begins above `alerts_per_minute` and ends at half of that, so that a flood raises one alarm only."""
+
+    alerts_per_minute: int
+    flooding: set[int] = field(default_factory=set)
+
+    def update(self, rates: Mapping[int, float]) -> Iterable[FloodChange]:
+        """List the floods that began or ended, from each rule's alerts of the last minute. An absent rule has none."""
+        changes = []
+        for rule_id, rate in rates.items():
+            if rule_id not in self.flooding and rate > self.alerts_per_minute:
+                changes.append(FloodChange(rule_id, began=True, per_minute=int(rate)))
+        for rule_id in self.flooding:
+            rate = rates.get(rule_id, 0.0)
+            if rate <= self.alerts_per_minute / 2:
+                changes.append(FloodChange(rule_id, began=False, per_minute=int(rate)))
+        for change in changes:
+            (self.flooding.add if change.began else self.flooding.discard)(change.rule_id)
+        return changes
+
 
 ALARM = "ALERT_FLOOD"
 GUARD = Actor(system_author("flood-guard"), Role.APPROVER)

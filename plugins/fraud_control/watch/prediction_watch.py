@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from fraud_control.leading_thread import LeadingThread
-from fraud_control.service.notifications.departures import are_notified, notify_departures
+from fraud_control.background_thread import LeadingThread
+from fraud_control.service.notifications.announcements import are_notified, notify_departures
 from fraud_control.service.rules.outcomes import predicted_rules
 from fraud_control.service.rules.predictions import prediction_of, save_prediction, unpredicted
 from fraud_control.service.store_access import StoreAccess

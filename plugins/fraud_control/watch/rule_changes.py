@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
 
 from fraud_control.domain.item import NO_ITEM, ItemName
 from fraud_control.domain.read_models import RuleChanged
@@ -14,7 +16,7 @@ from fraud_rules.runtime.retry import RepeatedWork
 
 _POLL_INTERVAL_S = 0.5
 _ROWS = 50
-_NO_SUBJECT = (None, None, None)
+_ANY: Final = RuleChanged(None, None)
 
 
 class ChangesWatch(ChangeFollower):
@@ -42,22 +44,19 @@ class ChangesWatch(ChangeFollower):
             rows = audit.rows(work.session, limit=_ROWS).items
         newest = rows[0].seq if rows else 0
         before = self._seen
-        changes: list[Event] = [
-            FeedRuleChange(newest, each.rule_id, each.revision, each.list_name, each.map_name) for each in accepted
-        ]
+        changes = list(accepted)
         if before is not None:
-            known = {(each.rule_id, each.list_name, each.map_name) for each in accepted}
+            known = {replace(each, revision=None) for each in accepted}
             new = [row for row in rows if row.seq > before]
-            others = {_subject_of(row.subject) for row in new} - known - {_NO_SUBJECT}
-            changes += [FeedRuleChange(newest, each[0], None, *each[1:]) for each in sorted(others, key=str)]
+            others = {_change_of(row.subject) for row in new} - known - {_ANY}
+            changes += sorted(others, key=str)
             if len(new) == _ROWS:
-                changes = [FeedRuleChange(newest, None, None)]
+                changes = [_ANY]
         if changes:
-            self._report(changes)
+            self._report([FeedRuleChange(newest, each) for each in changes])
         self._seen = newest
 
 
-def _subject_of(subject: str) -> tuple[int | None, str | None, str | None]:
-    """Read the rule id, or the name of the list or map, from the subject of an audit row; none for other subjects."""
-    item = ItemName(*subject.split(" ", 1)) if " " in subject else NO_ITEM
-    return item.rule_id, item.list_name, item.map_name
+def _change_of(subject: str) -> RuleChanged:
+    """The change of the rule, list or map that an audit row has as its subject; `_ANY` for other subjects."""
+    return RuleChanged.of_item(ItemName(*subject.split(" ", 1)) if " " in subject else NO_ITEM, None)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from fraud_control.background_thread import LeadingThread
 from fraud_control.domain.read_models import AuditVerdict, OutboxState
-from fraud_control.leading_thread import LeadingThread
 from fraud_control.service.notifications.outbox import FailingReceiver
 from fraud_control.store.leases import Leadership
 from fraud_control.sync.drift import DriftReport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,9 @@ from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import HTTPConnection
 from starlette.routing import Match, Mount, Route
 from starlette.types import Scope
 
-from fraud_control.composition import ControlPlane
-from fraud_control.domain.errors import Unavailable
 from fraud_control.web import problems
 from fraud_control.web.extensions import extensions
 from fraud_control.web.guard import Guard
@@ -27,7 +24,6 @@ from fraud_control.web.load.lanes import Lanes
 from fraud_control.web.load.rates import Throttle
 from fraud_control.web.login.logins import ReadLogin
 from fraud_control.web.openapi import describe
-from fraud_control.web.problems import WebError
 from fraud_control.web.routes import (
     admin,
     alert_searches,
@@ -49,27 +45,7 @@ from fraud_control.web.routes import (
 )
 from fraud_control.web.service import Opener, ServiceHolder
 from fraud_control.web.submissions import Submissions
-from fraud_ops.tickets import Ticket
 
-_PAGES = (
-    "today",
-    "rules",
-    "lists",
-    "maps",
-    "alerts",
-    "cases",
-    "entity",
-    "decisions",
-    "approvals",
-    "quality",
-    "notifications",
-    "data",
-    "detector",
-    "api-docs",
-    "audit",
-    "admin",
-    "demo",
-)
 _STATIC = Path(__file__).parents[1] / "static"
 _LEAST_ZIPPED = 1_400  # bytes; a smaller answer fits in one packet
 _ASSETS_KEPT = "public, max-age=31536000, immutable"  # the name of an asset changes with its content
@@ -130,16 +106,14 @@ def _add_pages(application: FastAPI, static: Path) -> None:
         text = index.read_text("utf-8").replace('"./', f'"{escape(request.scope.get("root_path", ""))}/')
         return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
 
-    for name in _PAGES:
-        # Reloads and bookmarks request these addresses. The page reads from the address what it has to show.
-        application.add_api_route(f"/{name}", page, include_in_schema=False)
-        application.add_api_route(f"/{name}/{{rest}}", page, include_in_schema=False)
     application.router.routes.append(Mount("/assets", _Assets(directory=static / "assets", check_dir=False)))
-    application.router.routes.append(_UnknownPage("/{rest:path}", page, include_in_schema=False))
+    application.router.routes.append(_Page("/{rest:path}", page, include_in_schema=False))
 
 
-class _UnknownPage(Route):
-    """Any other address of a browser: the page says that it does not exist. The API has its own errors."""
+class _Page(Route):
+    """Any other address that a browser requests. The page reads from it what it has to show, and says if it is no page.
+    The API has its own errors.
+    """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
@@ -161,15 +135,3 @@ class _Assets(StaticFiles):
 def _name(route: APIRoute) -> str:
     head, *rest = route.name.split("_")
     return head + "".join(map(str.title, rest))
-
-
-def undriven_app(static: Path = _STATIC) -> FastAPI:
-    """The application without a control plane and without logins, for its description and its pages as files."""
-
-    async def refuse(_: HTTPConnection) -> Ticket:
-        raise WebError(401, "this application has no logins")
-
-    def fail(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPlane:
-        raise Unavailable("this application has no control plane")
-
-    return create_app(fail, refuse, static)

@@ -92,7 +92,7 @@ async def _role(application: FastAPI, user: str) -> Role | None:
     plane: ControlPlane = application.state.service()
     with suppress(KeyError):
         return plane.roles.cached(user)
-    return await asyncio.to_thread(plane.roles.role_of, user)
+    return await asyncio.to_thread(plane.roles.get, user)
 
 
 async def _actor(request: Request) -> Actor:

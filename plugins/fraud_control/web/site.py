@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
+from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -15,11 +16,14 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fraud_control.domain.errors import Unavailable
-from fraud_control.domain.roles import Role
+from fraud_control.domain.roles import LEAST_ROLE, Permission, Role
+from fraud_control.web import problems
 from fraud_control.web.app import create_app
+from fraud_control.web.auth import admit
 from fraud_control.web.documents import report_pages, runbook_pages
-from fraud_control.web.documents.protection import admission, guarded
+from fraud_control.web.guard import Guard
 from fraud_control.web.login.logins import Logins
+from fraud_control.web.problems import WebError
 from fraud_control.web.service import Opener
 from fraud_ops.paths import FORWARDED_PREFIX, HEALTH, PAGES, REPORTS, ROOT
 from fraud_rules.batch.archive.place import ArchivePath
@@ -79,3 +83,25 @@ class _BelowPrefix:
             if _PREFIX.fullmatch(prefix):
                 scope = {**scope, "root_path": prefix, "path": prefix + scope["path"]}
         await self._app(scope, receive, send)
+
+
+def admission(
+    control_plane: FastAPI, least: Role | None, *, reads_ids: bool = False
+) -> Callable[[Request], Coroutine[Any, Any, None]]:
+    """A dependency that admits users of this control plane with at least this role; None stands for any login. With
+    `reads_ids`, it admits no role that sees masked values.
+    """
+
+    async def admitted(request: Request) -> None:
+        await admit(request, least, control_plane)
+        if reads_ids and control_plane.state.service().masking.hides_from(request.state.fraud_role):
+            raise WebError(403, f"this file has whole ids: it needs the role {LEAST_ROLE[Permission.READ_IDS]}")
+
+    return admitted
+
+
+def guarded(pages: FastAPI) -> FastAPI:
+    """Give pages the error responses, limits and headers of the control plane."""
+    problems.install(pages)
+    pages.add_middleware(Guard)
+    return pages

@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import lru_cache
 
 import msgspec
+from pydantic import TypeAdapter
 
 from fraud_control.domain.canonical import decoded
 from fraud_control.domain.errors import LimitReached
 from fraud_control.domain.masking import Mask
-from fraud_control.domain.read_models import Mark
+from fraud_control.domain.read_models import Mark, RuleChanged
 from fraud_control.domain.snoozing import Snoozing
 from fraud_control.feed.events import (
     Event,
@@ -33,6 +34,7 @@ from fraud_control.web.problems import WebError
 
 _RETRY_MS = 1_000
 _DATA = b"data: "
+_RULE_CHANGED = TypeAdapter(RuleChanged)
 
 
 class AlertEncoder:
@@ -88,8 +90,7 @@ class ServerSentEvents(EventEncoder):
             case FeedOperation():
                 return _event("operation", _json(activation_of(event.operation)), place)
             case FeedRuleChange():
-                names = {"ruleId": event.rule_id, "listName": event.list_name, "mapName": event.map_name}
-                return _event("rules", encode({**names, "revision": event.revision}), place)
+                return _event("rules", _RULE_CHANGED.dump_json(event.changed, by_alias=True), place)
 
     def gap(self, since: FeedPlace, place: FeedPlace) -> bytes:
         return _event("gap", encode({"from": str(since)}), place)

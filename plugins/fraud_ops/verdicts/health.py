@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fraud_ops.verdicts.attempt_end import NOT_ALLOWED, assess_end, assess_refusal, describe_attempt, is_cause
-from fraud_ops.verdicts.blind import silence
 from fraud_ops.verdicts.observation import DetectorObservation, NewestProgress
-from fraud_ops.verdicts.patience import last_progress_ms, patience_ms, process_start_ms
+from fraud_ops.verdicts.patience import last_progress_ms, patience_ms, process_start_ms, silence
 from fraud_ops.verdicts.verdict import Health, Verdict
 from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.deploy.attempt import Attempt, AttemptPhase

@@ -1,4 +1,4 @@
-"""Links on the page of a task: Spark's UI, the detector's logs, and the runbook of the verdict.
+"""Links on the page of a task: Spark's UI, the detector's logs, the runbook of the verdict, and the report of a job.
 
 An operator publishes the addresses as soon as it knows them, so that the page also shows them while the task is
 deferred.
@@ -13,7 +13,7 @@ import attrs
 from airflow.sdk import BaseOperatorLink
 from airflow.sdk.execution_time.xcom import XCom
 
-from fraud_ops.paths import LOGS
+from fraud_ops.paths import LOGS, report_path
 from fraud_ops.runbooks import runbook_file, runbook_path
 from fraud_rules_airflow.airflow_ui.address import base_url
 
@@ -52,6 +52,12 @@ class Runbook(_Published):
     name = "Runbook"
 
 
+class Report(_Published):
+    """The report of a re-evaluation or a what-if."""
+
+    name = "Report"
+
+
 LINKS = (SparkUi(), DetectorLogs(), Runbook())
 
 
@@ -75,3 +81,8 @@ def _log_address(status: AttemptStatus | None) -> str:
     if status is None or not status.log:
         return ""
     return f"{base_url()}{LOGS}?{urlencode({'path': status.log, 'host': status.host})}"
+
+
+def report_address(kind: str, name: str) -> str:
+    """The URL of a report (see `report_path`)."""
+    return base_url() + report_path(kind, name)

@@ -29,16 +29,12 @@ def create_dag(
     options: DagOptions = DEFAULTS, *, dag_id: str = "fraud_archive", schedule: DagSchedule = SCHEDULE
 ) -> DAG:
     """Create the DAG."""
-    with DAG(
-        dag_id=dag_id,
-        description="The logs as Parquet, transactions by event day",
-        doc_md=DOC,
+    with options.dag(
+        dag_id,
+        "The logs as Parquet, transactions by event day",
+        DOC,
+        tag="nightly",
         schedule=schedule,
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=True,
-        tags=[*options.tags, "nightly"],
-        default_args=options.default_args(),
         deadline=options.deadline(timedelta(minutes=50), "the archive was not updated within the hour"),
     ) as dag:
         archive = options.batch_task(

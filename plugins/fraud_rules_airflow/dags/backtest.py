@@ -24,15 +24,14 @@ EXAMPLE = """{"ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"
 
 def create_dag(options: DagOptions = DEFAULTS, *, dag_id: str = "fraud_backtest") -> DAG:
     """Create the DAG."""
-    with DAG(
-        dag_id=dag_id,
-        description="Evaluates a draft rule over past days",
-        doc_md=DOC,
+    with options.dag(
+        dag_id,
+        "Evaluates a draft rule over past days",
+        DOC,
+        tag="nightly",
         schedule=None,
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=False,
-        tags=[*options.tags, "nightly"],
+        starts_paused=False,
+        retries=0,
         params={
             "rule": Param(
                 EXAMPLE, type="string", format="multiline", title="Rule", description="JSON, or the id of a rule."
@@ -48,7 +47,6 @@ def create_dag(options: DagOptions = DEFAULTS, *, dag_id: str = "fraud_backtest"
                 description="Separated by commas. Empty: quantiles of the aggregate.",
             ),
         },
-        default_args=options.default_args(retries=0),
         deadline=options.deadline(timedelta(hours=3), "a backtest has not ended three hours after its request"),
     ) as dag:
         WhatIfOperator(

@@ -31,16 +31,13 @@ def create_dag(
     options: DagOptions = DEFAULTS, *, dag_id: str = "fraud_checkpoint_drill", schedule: DagSchedule = SCHEDULE
 ) -> DAG:
     """Create the DAG."""
-    with DAG(
-        dag_id=dag_id,
-        description="Restores a copy of the state and compares it",
-        doc_md=DOC,
+    with options.dag(
+        dag_id,
+        "Restores a copy of the state and compares it",
+        DOC,
+        tag="checkpoint",
         schedule=schedule,
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=True,
-        tags=[*options.tags, "checkpoint"],
-        default_args=options.default_args(retries=1),
+        retries=1,
         deadline=options.deadline(timedelta(hours=2), "the restore drill has not ended in time"),
     ) as dag:
         RestoreDrillOperator(

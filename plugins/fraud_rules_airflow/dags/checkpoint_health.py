@@ -30,16 +30,15 @@ def create_dag(
     options: DagOptions = DEFAULTS, *, dag_id: str = "fraud_checkpoint_health", schedule: DagSchedule = SCHEDULE
 ) -> DAG:
     """Create the DAG."""
-    with DAG(
-        dag_id=dag_id,
-        description="Checks the checkpoint and the state without changing them",
-        doc_md=DOC,
+    with options.dag(
+        dag_id,
+        "Checks the checkpoint and the state without changing them",
+        DOC,
+        tag="checkpoint",
         schedule=schedule,
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=False,
-        tags=[*options.tags, "checkpoint"],
-        default_args=options.default_args(retries=1, alarm=None),
+        starts_paused=False,
+        retries=1,
+        alarm=None,
         deadline=options.deadline(timedelta(minutes=10), "the checkpoint was not checked in time"),
     ) as dag:
         CheckCheckpointOperator(

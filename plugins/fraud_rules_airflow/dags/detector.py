@@ -28,16 +28,12 @@ opens its page.
 
 def create_dag(options: DagOptions = DEFAULTS, *, dag_id: str = "fraud_detector") -> DAG:
     """Create the DAG."""
-    with DAG(
-        dag_id=dag_id,
-        description="Deploys and supervises the detector",
-        doc_md=DOC,
+    with options.dag(
+        dag_id,
+        "Deploys and supervises the detector",
+        DOC,
+        tag="supervision",
         schedule=timedelta(seconds=5),  # with `max_active_runs`: a new run starts right after the previous one
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=True,
-        tags=[*options.tags, "supervision"],
-        default_args=options.default_args(),
         dagrun_timeout=timedelta(minutes=60),  # a run that never ends would prevent the next run
         deadline=options.deadline(timedelta(minutes=50), "a run of fraud_detector has not ended in time"),
     ) as dag:

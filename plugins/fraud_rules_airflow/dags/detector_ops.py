@@ -29,16 +29,14 @@ The run ends when the action has taken effect, or fails with the reason.
 
 def create_dag(options: DagOptions = DEFAULTS, *, dag_id: str = "fraud_detector_ops") -> DAG:
     """Create the DAG."""
-    with DAG(
-        dag_id=dag_id,
-        description="Start, drain, restart, roll back or rebuild the detector, with a reason",
-        doc_md=DOC,
+    with options.dag(
+        dag_id,
+        "Start, drain, restart, roll back or rebuild the detector, with a reason",
+        DOC,
+        tag="manual",
         schedule=None,
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=False,
-        tags=[*options.tags, "manual"],
-        default_args=options.default_args(retries=0),
+        starts_paused=False,
+        retries=0,
         deadline=options.deadline(timedelta(hours=1), "a manual action has not taken effect in time"),
         params={
             "action": Param("start", type="string", enum=[each.value for each in OperatorRequest], title="Action"),

@@ -34,22 +34,18 @@ def create_dag(
     options: DagOptions = DEFAULTS, *, dag_id: str = "fraud_nightly_reevaluation", schedule: DagSchedule = SCHEDULE
 ) -> DAG:
     """Create the DAG."""
-    with DAG(
-        dag_id=dag_id,
-        description="Evaluates the previous day with all its data: alerts added and retracted",
-        doc_md=DOC,
+    with options.dag(
+        dag_id,
+        "Evaluates the previous day with all its data: alerts added and retracted",
+        DOC,
+        tag="nightly",
         schedule=schedule,
         start_date=SINCE,
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=True,
-        tags=[*options.tags, "nightly"],
         params={
             "day": Param("", type="string", title="Day", description="For example 2026-11-20, UTC. Empty: yesterday."),
             "report_only": Param(False, type="boolean", title="Report only", description="Publish nothing."),
             "requeue": Param(True, type="boolean", title="Queue days that were missed or have received later data"),
         },
-        default_args=options.default_args(),
         deadline=options.deadline(
             timedelta(hours=6), "a day was not re-evaluated within six hours after it was queued", of_queueing=True
         ),

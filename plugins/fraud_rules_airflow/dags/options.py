@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import AsyncCallback, DeadlineAlert, DeadlineReference  # type: ignore[attr-defined] # not in its stub
+from airflow.sdk import DAG, AsyncCallback, DeadlineAlert, DeadlineReference  # type: ignore[attr-defined] # not in its stub
 from airflow.sdk.definitions.dag import ScheduleArg as DagSchedule
 
 from fraud_rules_airflow.archive_place import ARCHIVE_VARIABLE
@@ -58,6 +58,37 @@ class DagOptions:
         kafka = f"conn.get({self.kafka_conn_id!r}).extra_dejson['bootstrap.servers']"
         common = [f"--bootstrap={{{{ {kafka} }}}}", f"--archive={{{{ var.value.{ARCHIVE_VARIABLE} }}}}"]
         return self.batch_operator(script, [*common, *arguments], **task)
+
+    def dag(
+        self,
+        dag_id: str,
+        description: str,
+        doc: str,
+        *,
+        tag: str,
+        schedule: DagSchedule,
+        deadline: DeadlineAlert,
+        starts_paused: bool = True,
+        retries: int = 2,
+        alarm: str | None = TASK_FAILED,
+        **further: Any,
+    ) -> DAG:
+        """A DAG whose runs follow each other. `tag` joins those of the installation, `retries` and `alarm` are those of
+        `default_args`, and `further` are further arguments of the DAG.
+        """
+        return DAG(
+            dag_id=dag_id,
+            description=description,
+            doc_md=doc,
+            schedule=schedule,
+            catchup=False,
+            max_active_runs=1,
+            is_paused_upon_creation=starts_paused,
+            tags=[*self.tags, tag],
+            default_args=self.default_args(retries=retries, alarm=alarm),
+            deadline=deadline,
+            **further,
+        )
 
     def default_args(self, *, retries: int = 2, alarm: str | None = TASK_FAILED) -> dict[str, Any]:
         """The default arguments of a DAG's tasks. A task that fails after its last retry raises `alarm`, and the next

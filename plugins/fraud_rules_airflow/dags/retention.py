@@ -25,16 +25,12 @@ def create_dag(
     options: DagOptions = DEFAULTS, *, dag_id: str = "fraud_retention", schedule: DagSchedule = SCHEDULE
 ) -> DAG:
     """Create the DAG."""
-    with DAG(
-        dag_id=dag_id,
-        description="Removes data beyond its retention",
-        doc_md=DOC,
+    with options.dag(
+        dag_id,
+        "Removes data beyond its retention",
+        DOC,
+        tag="privacy",
         schedule=schedule,
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=True,
-        tags=[*options.tags, "privacy"],
-        default_args=options.default_args(),
         deadline=options.deadline(timedelta(minutes=30), "data beyond its retention was not removed in time"),
     ) as dag:
         RetentionOperator(

@@ -28,16 +28,12 @@ def create_dag(
     options: DagOptions = DEFAULTS, *, dag_id: str = "fraud_seed_rules", schedule: DagSchedule = timedelta(hours=1)
 ) -> DAG:
     """Create the DAG."""
-    with DAG(
-        dag_id=dag_id,
-        description="Reconciles config/rules, lists and maps with the rule log",
-        doc_md=DOC,
+    with options.dag(
+        dag_id,
+        "Reconciles config/rules, lists and maps with the rule log",
+        DOC,
+        tag="rules",
         schedule=schedule,
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=True,
-        tags=[*options.tags, "rules"],
-        default_args=options.default_args(),
         deadline=options.deadline(timedelta(days=1), "seed rules are not live"),
     ) as dag:
         apply = SeedApplyOperator(

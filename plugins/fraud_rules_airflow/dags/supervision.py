@@ -24,16 +24,15 @@ def create_dag(
     options: DagOptions = DEFAULTS, *, dag_id: str = "fraud_supervision", schedule: DagSchedule = SCHEDULE
 ) -> DAG:
     """Create the DAG."""
-    with DAG(
-        dag_id=dag_id,
-        description="Raises an alarm when nothing supervises the detector",
-        doc_md=DOC,
+    with options.dag(
+        dag_id,
+        "Raises an alarm when nothing supervises the detector",
+        DOC,
+        tag="supervision",
         schedule=schedule,
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=False,
-        tags=[*options.tags, "supervision"],
-        default_args=options.default_args(retries=1, alarm=None),
+        starts_paused=False,
+        retries=1,
+        alarm=None,
         deadline=options.deadline(timedelta(minutes=10), "the check of the supervisor has not ended in time"),
     ) as dag:
         CheckSupervisionOperator(

@@ -24,16 +24,12 @@ def create_dag(
     schedule: DagSchedule = timedelta(hours=6),
 ) -> DAG:
     """Create the DAG."""
-    with DAG(
-        dag_id=dag_id,
-        description="Creates and checks the topics",
-        doc_md=DOC,
+    with options.dag(
+        dag_id,
+        "Creates and checks the topics",
+        DOC,
+        tag="topics",
         schedule=schedule,
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=True,
-        tags=[*options.tags, "topics"],
-        default_args=options.default_args(),
         deadline=options.deadline(timedelta(minutes=30), "the topics were not checked in time"),
     ) as dag:
         ApplyTopicsOperator(

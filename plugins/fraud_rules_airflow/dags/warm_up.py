@@ -27,16 +27,12 @@ def create_dag(options: DagOptions = DEFAULTS, *, dag_id: str = "fraud_warm_up")
     requests = Asset(
         name="fraud_warm_up_requests", uri="fraud://rule-operations/warm-ups", group="fraud", watchers=[watcher]
     )
-    with DAG(
-        dag_id=dag_id,
-        description="The past transactions of rules that request them",
-        doc_md=DOC,
+    with options.dag(
+        dag_id,
+        "The past transactions of rules that request them",
+        DOC,
+        tag="nightly",
         schedule=[requests],
-        catchup=False,
-        max_active_runs=1,
-        is_paused_upon_creation=True,
-        tags=[*options.tags, "nightly"],
-        default_args=options.default_args(),
         deadline=options.deadline(timedelta(hours=1), "a warm-up has not ended within an hour", of_queueing=True),
     ) as dag:
         options.batch_task(

@@ -20,8 +20,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.day import Day
-from fraud_rules_airflow.airflow_ui.links import Runbook, publish_runbook
-from fraud_rules_airflow.airflow_ui.report_links import Report, report_address
+from fraud_rules_airflow.airflow_ui.links import Report, Runbook, publish_runbook, report_address
 from fraud_rules_airflow.archive_place import archive_store
 from fraud_rules_airflow.error_mapping import airflow_errors
 from fraud_rules_airflow.hooks.connections import KAFKA, SPARK, connection, kafka_of, master_of

@@ -16,6 +16,7 @@ from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from tests.support.control_plane.alerts import alert_json
 from tests.support.kafka.own_topics import OwnTopics
+from tests.support.waiting import until
 
 _PATIENCE_S = 60.0
 
@@ -38,7 +39,7 @@ def test_the_initial_records_are_read_although_a_topic_never_rests(topics: OwnTo
         writing = pool.submit(write)
         try:
             follower.start()
-            assert follower.await_caught_up(_PATIENCE_S)
+            until(lambda: follower.caught_up, "the feed has read its topics", _PATIENCE_S)
         finally:
             stopped.set()
             follower.stop()

@@ -15,9 +15,9 @@ from sqlalchemy import select
 from fraud_control.service.alarm_log import KEPT_MS, OLD_MS, recent_alarms, record_alarm
 from fraud_control.store.alarm_models import AlarmRow
 from fraud_control.store.models import PositionRow
-from fraud_control.sync.alarm_intake import alarm_intake
 from fraud_control.sync.background import Background
 from fraud_control.sync.topic_consumer import TopicConsumer
+from fraud_control.sync.topic_intakes import alarm_intake
 from fraud_ops.alarms import Alarm, RaisedAlarm, decode_alarm, encode_alarm
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka import topics as topic_admin

@@ -62,10 +62,6 @@ RUNS = (
     Run(r"make compose-check.*", reason="starts containers as root for the larger part of an hour"),
     Run(r"make hosts-check", reason="makes namespaces as root, and takes a quarter of an hour; it is a test itself"),
     Run(r"make ui", reason="writes what is committed, from npm's registry; make ui-check compares it"),
-    Run(
-        r"python -m fraud_control\.web\.templates",
-        reason="writes what is committed; test_templates compares it",
-    ),
     Run(r"make site", reason="installs mkdocs; test_site compares its nav with the pages"),
     Run(r"make schemas", reason="writes what is committed; test_output_schemas compares it"),
     Run(r"make (jars|lock)", reason="fetches everything again and writes what is committed"),

@@ -27,7 +27,7 @@ from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.consume import await_settled, read_topic
 from fraud_rules.model.day import Day
-from fraud_rules_airflow.airflow_ui.report_links import Report
+from fraud_rules_airflow.airflow_ui.links import Report
 from fraud_rules_airflow.operators.archive_checks import DaysDueOperator, QueueDayOperator
 from fraud_rules_airflow.operators.batch import ReevaluateOperator
 from fraud_rules_airflow.sensors.archive import DayArchivedSensor

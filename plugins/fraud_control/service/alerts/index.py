@@ -7,7 +7,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import msgspec
@@ -59,6 +59,17 @@ class IndexedAlert:
 def amount_field(schema: TransactionSchema) -> str | None:
     """The field that searches call the amount: the first decimal of the schema."""
     return next((each.name for each in schema.fields if each.type is FieldType.DECIMAL), None)
+
+
+def amount_of(value: object) -> Decimal | None:
+    """The value of the amount; None for one that is not a number."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
+        return None
+    try:
+        amount = Decimal(value)
+    except InvalidOperation:
+        return None
+    return amount if amount.is_finite() else None
 
 
 def severity_rank(severity: object) -> int:
@@ -212,11 +223,7 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> float | None:
-    """The amount as a double; None for text that is not a number."""
-    if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
+    """The amount as a double; None for one that is too large."""
+    amount = amount_of(value)
+    number = math.nan if amount is None else float(amount)
     return number if math.isfinite(number) else None

@@ -19,7 +19,7 @@ from fraud_control.service.bindings import check_user, role_of
 from fraud_control.service.cases.intake import CaseEntity, open_case
 from fraud_control.service.cases.queries import case_of
 from fraud_control.service.changes import UnitOfWork
-from fraud_control.service.notifications.handovers import notify_handover
+from fraud_control.service.notifications.announcements import notify_handover
 from fraud_control.store.alert_models import AlertRow
 from fraud_control.store.case_models import CaseEventRow, CaseRow
 from fraud_rules.errors import Reason

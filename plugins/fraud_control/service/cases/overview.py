@@ -7,14 +7,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
 from sqlalchemy import select, tuple_
 
 from fraud_control.domain.case_models import Case
-from fraud_control.service.alerts.index import amount_field
+from fraud_control.service.alerts.index import amount_field, amount_of
 from fraud_control.service.cases.queries import MOST_OTHERS, case_of, cases_of
 from fraud_control.service.changes import UnitOfWork
 from fraud_control.service.collections.queries import containing
@@ -62,7 +62,7 @@ def case_overview(work: UnitOfWork, case_id: int) -> CaseOverview:
     found = work.session.scalars(newest.limit(_MOST_ALERTS + 1)).all()
     payments = _payments(found[:_MOST_ALERTS])
     name = amount_field(schema)
-    amounts = [amount for each in payments if (amount := _amount(each.get(name or ""))) is not None]
+    amounts = [amount for each in payments if (amount := amount_of(each.get(name or ""))) is not None]
     value = _value(schema, row)
     return CaseOverview(
         field=row.entity_field,
@@ -87,16 +87,6 @@ def _payments(alerts: Sequence[bytes]) -> list[Payment]:
         if ID_FIELD in payment:
             found.setdefault(str(payment[ID_FIELD]), payment)
     return list(found.values())
-
-
-def _amount(value: object) -> Decimal | None:
-    if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
-        return None
-    try:
-        amount = Decimal(value)
-    except InvalidOperation:
-        return None
-    return amount if amount.is_finite() else None
 
 
 def _value(schema: TransactionSchema, row: CaseRow) -> int | str:

@@ -14,6 +14,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from fraud_control.domain.notification_models import SUMMARY, DeliveryState, SubscribedEvent
+from fraud_control.service.ids import batches
 from fraud_control.service.notifications.messages import Content
 from fraud_control.service.notifications.terms import Subscriber, terms_of
 from fraud_control.store.notification_models import DeliveryRow, SubscriptionRow
@@ -150,8 +151,8 @@ def prune(session: Session, now_ms: int) -> int:
             .where(DeliveryRow.state == state.value, DeliveryRow.created_ms < now_ms - age_ms)
             .limit(_PRUNED_AT_ONCE)
         ).all()
-        for start in range(0, len(old), 400):
-            session.execute(delete(DeliveryRow).where(DeliveryRow.id.in_(old[start : start + 400])))
+        for ids in batches(old):
+            session.execute(delete(DeliveryRow).where(DeliveryRow.id.in_(ids)))
         count += len(old)
     return count
 

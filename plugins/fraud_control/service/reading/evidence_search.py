@@ -15,6 +15,7 @@ from confluent_kafka import Message
 from numpy.typing import NDArray
 
 from fraud_control.domain.read_models import Evidence
+from fraud_control.service.reading.pool import ReadingPool
 from fraud_rules.codec.rules.codec import parse_rule_document
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.codec.transactions.needle import Needle
@@ -54,6 +55,7 @@ class _Alert(msgspec.Struct, rename="camel"):
 
 
 _read = msgspec.json.Decoder(_Alert, float_hook=Decimal).decode
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,25 @@ class EvidenceSource:
     kafka: KafkaConnection
     schema: TransactionSchema
     settings: DetectorSettings
+
+
+class EvidenceReader:
+    """Finds evidence in a process of the pool. Several threads may use it."""
+
+    def __init__(self, pool: ReadingPool, source: EvidenceSource) -> None:
+        self._pool = pool
+        self._source = source
+
+    def read(self, alert: bytes) -> bytes:
+        """Read the evidence of an alert from its published JSON, as the JSON of an `Evidence`.
+
+        Raises Unavailable.
+        """
+        return self._pool.ask(_find, self._source, alert, "the topic could not be read in time: try again")
+
+
+def _find(source: EvidenceSource, alert: bytes) -> bytes:
+    return _encode(EvidenceSearch(source).find(alert).model_dump(by_alias=True))
 
 
 class EvidenceSearch:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from sqlalchemy import select
 
 from fraud_control.domain.item import ItemName
@@ -65,21 +66,7 @@ class ProofReader:
 
 def proved_row(entry: AuditEntry) -> ProvedAuditRow:
     """The row as a proof has it."""
-    return ProvedAuditRow(
-        seq=entry.seq,
-        at_ms=entry.at_ms,
-        who=entry.who,
-        action=entry.action,
-        subject=entry.subject,
-        rule_id=entry.rule_id,
-        before=entry.before,
-        after=entry.after,
-        previous_hash=entry.previous_hash,
-        hash=entry.hash,
-        program=entry.program,
-        list_name=entry.list_name,
-        map_name=entry.map_name,
-    )
+    return msgspec.convert(entry, ProvedAuditRow, from_attributes=True)
 
 
 def _prove(

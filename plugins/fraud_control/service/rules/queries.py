@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Final
 
@@ -122,12 +122,12 @@ def diff(work: UnitOfWork, rule_id: int, before: int, after: int) -> list[Change
     return differences(*(_of_revision(work.session, rule_id, each) for each in (before, after)))
 
 
-def export(work: UnitOfWork, form: RuleFormat, states: Iterable[StateName] = _IN_LOG) -> str:
-    """Write the rules in these states (default: all but drafts and deleted rules) as the text of a file.
+def export(work: UnitOfWork, form: RuleFormat) -> str:
+    """Write all rules but drafts and deleted rules as the text of a file.
 
     Raises Invalid for a rule that the one-line form cannot express.
     """
-    wanted = select(ItemHead.document).where(_in_states(*states)).order_by(ItemHead.number)
+    wanted = select(ItemHead.document).where(_in_states(*_IN_LOG)).order_by(ItemHead.number)
     documents = work.session.scalars(wanted).all()
     if form is RuleFormat.YAML and documents:
         return "".join(map(_yaml_item, documents))

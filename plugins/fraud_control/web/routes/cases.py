@@ -18,8 +18,7 @@ from fraud_control.service.changes import UnitOfWork
 from fraud_control.web.alert_query import AlertQuery, ReviewQuery, position_of
 from fraud_control.web.answer import answer
 from fraud_control.web.auth import CurrentActor
-from fraud_control.web.dependencies import CurrentPlane
-from fraud_control.web.preconditions import IfMatch, revision_read
+from fraud_control.web.dependencies import CurrentPlane, IfMatch, revision_read
 from fraud_control.web.problems import WebError
 from fraud_control.web.routes.decisions import decision_shown
 from fraud_control.web.routing import least, router

@@ -17,9 +17,8 @@ from fraud_control.service.collections.transitions import parse_change, parse_ne
 from fraud_control.web import rows
 from fraud_control.web.answer import answer, file_of, nothing
 from fraud_control.web.auth import CurrentActor, CurrentUser
-from fraud_control.web.dependencies import CurrentPlane
+from fraud_control.web.dependencies import CurrentPlane, IfMatch, revision_read
 from fraud_control.web.load.lanes import LaneName
-from fraud_control.web.preconditions import IfMatch, revision_read
 from fraud_control.web.problems import WebError
 from fraud_control.web.routing import Before, DryRun, FileForm, Limit, change_of, file_of_items, least, router
 from fraud_control.web.schemas import collections as schemas

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path, Response
+from pydantic import Field
 
 from fraud_control.service import erasure, retention
 from fraud_control.web.answer import answer, json_answer, nothing
 from fraud_control.web.auth import CurrentActor
 from fraud_control.web.dependencies import CurrentPlane
 from fraud_control.web.routing import least, router
-from fraud_control.web.schemas import privacy as schemas
-from fraud_control.web.schemas.base import MAX_ID
+from fraud_control.web.schemas.base import MAX_ID, Request
 
 routes = router("privacy")
 
 
+class EraseRequest(Request):
+    """The person to erase. The body has the id, so that no log of addresses has it."""
+
+    value: Annotated[str, Field(min_length=1, max_length=256, description="The id, such as that of a payer.")]
+
+
+class CertificateRequest(Request):
+    """A certificate of `fraud erase` with its seal."""
+
+    certificate: dict[str, Any]
+    seal: dict[str, Any]
+
+
 @routes.post("/erasures", response_model=erasure.Erasure, openapi_extra=least("admin"))
-def erase_person(plane: CurrentPlane, actor: CurrentActor, body: schemas.EraseRequest) -> Response:
+def erase_person(plane: CurrentPlane, actor: CurrentActor, body: EraseRequest) -> Response:
     """Erase what the store knows about a person: alerts, marks, cases with comments, snoozes, saved searches and
     notifications with the id in a masked field. The audit log keeps a pseudonym. `fraud erase` also erases the archive.
     """
@@ -30,7 +43,7 @@ def erase_person(plane: CurrentPlane, actor: CurrentActor, body: schemas.EraseRe
 
 
 @routes.post("/erasures/certificates", status_code=204, openapi_extra=least("admin"))
-def keep_certificate(plane: CurrentPlane, actor: CurrentActor, body: schemas.CertificateRequest) -> Response:
+def keep_certificate(plane: CurrentPlane, actor: CurrentActor, body: CertificateRequest) -> Response:
     """Keep the certificate of an erasure in the audit log. It has a pseudonym instead of the id."""
     with plane.store.change(actor) as work:
         erasure.keep_certificate(work, actor, body.model_dump())

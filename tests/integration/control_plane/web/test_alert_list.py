@@ -25,6 +25,7 @@ from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from tests.support.control_plane.alerts import alert_json
 from tests.support.kafka.own_topics import OwnTopics, own_topics
+from tests.support.waiting import until
 
 BATCHES, A_BATCH = 60, 10
 RARE = 9
@@ -75,7 +76,7 @@ def listed(topics: OwnTopics, project: Project, alerts: int = KEPT, most_read: i
     follower = FeedReader(topics.kafka, replace(detector, topics=topics.names), memory, lambda events: None, Snoozing)
     follower.start()
     try:
-        assert follower.await_caught_up(180)
+        until(lambda: follower.caught_up, "the feed has read its topics", 180)
         yield AlertList(memory, PastAlerts(topics.kafka, topics.names, most_read), Snoozing)
     finally:
         follower.stop()

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from fraud_control.domain.errors import LimitReached, Unavailable
-from fraud_control.domain.flood import FloodWatch
 from fraud_control.domain.read_models import Snooze
 from fraud_control.domain.snoozing import KnownSnoozing, Snoozing
 from fraud_control.feed.counts import MinuteCounts
@@ -27,6 +26,7 @@ from fraud_control.feed.events import (
 from fraud_control.feed.hub import Hub, HubBounds
 from fraud_control.feed.memory import FeedMemory, MemoryBounds
 from fraud_control.feed.place import FeedPlace, FeedSource
+from fraud_control.watch.flood_guard import FloodWatch
 from fraud_control.web.load.rates import Throttle
 from fraud_control.web.problems import WebError
 from fraud_control.web.stream import AlertEncoder, ServerSentEvents, reserve_seat

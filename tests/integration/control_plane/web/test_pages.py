@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from fraud_control.web.app import undriven_app
 from fraud_rules.configuration.project import Project
+from tests.support.control_plane.web.ui_files import undriven_app
 
 
 @pytest.mark.parametrize("path", ["/", "/rules", "/rules/new", "/rules/12", "/alerts", "/detector", "/admin"])
 def test_every_path_of_a_page_returns_the_same_file(path: str, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("the page", encoding="utf-8")
-    answer = TestClient(undriven_app(tmp_path)).get(path)
+    answer = TestClient(undriven_app(tmp_path)).get(path, headers={"accept": "text/html"})
     assert (answer.status_code, answer.text) == (200, "the page")
     assert "script-src 'self'" in answer.headers["content-security-policy"]
 

@@ -19,7 +19,7 @@ def test_changes_in_this_and_other_processes_are_reported(scene: Scene) -> None:
         received.extend(events)
 
     def rules() -> list[int | None]:
-        return [each.rule_id for each in received if isinstance(each, FeedRuleChange)]
+        return [each.changed.rule_id for each in received if isinstance(each, FeedRuleChange)]
 
     here, elsewhere = scene.service, scene.another()
     watch = ChangesWatch(here.store, receive)

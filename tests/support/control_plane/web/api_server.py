@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from fraud_local.airflow import AirflowSite, Component, LocalAirflow
 from fraud_local.users import USER, LocalUsers
 from fraud_ops.account import Account
@@ -43,7 +45,10 @@ class ApiServer(LocalUsers):
 
         def are_served() -> bool:
             self.airflow.check()
-            return self.are_served()
+            try:
+                return self.ask("GET", "/rules").is_success
+            except (httpx.HTTPError, ValueError, KeyError):  # it is starting
+                return False
 
         until(are_served, f"the control plane answers (logs: {self.airflow.logs})", 240.0, 0.1)
 

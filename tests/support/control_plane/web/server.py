@@ -96,7 +96,7 @@ class Server:
         assert isinstance(application, FastAPI)
         with TestClient(site) as client:
             plane = until(lambda: _plane(application), "the control plane has started")
-            assert plane.feed.await_caught_up(180)
+            until(lambda: plane.feed.caught_up, "the feed has read its topics", 180)
             yield cls(client, login, topics, plane, application, alarms)
 
     def ask(self, method: str, path: str, user: str | None = "admin", **options: Any) -> httpx.Response:

@@ -13,7 +13,7 @@ from fraud_control.domain.errors import NotFound, RefusalCause, RequestRefused
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.roles import Actor, Role, lesser
 from fraud_control.service.program_tokens import CACHED_S, MOST_OF_OWNER, ProgramLogins, TokenInvalid
-from fraud_control.service.role_cache import RoleCache
+from fraud_control.ttl_cache import CachedByKey
 from fraud_ops.token_secrets import digest_of, secret_in
 from fraud_rules.model.day import DAY_MS
 from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, REASON, VIC, Scene, rule_input
@@ -31,7 +31,7 @@ class Steady:
 
 def logins(scene: Scene, clock: Steady | None = None) -> ProgramLogins:
     """The logins of a new process."""
-    return ProgramLogins(scene.store, RoleCache(scene.store), clock or Steady())
+    return ProgramLogins(scene.store, CachedByKey(scene.store.role_of, 1.0, 10), clock or Steady())
 
 
 def token(scene: Scene, who: Actor, role: Role, name: str = "ci", days: int = 30) -> str:

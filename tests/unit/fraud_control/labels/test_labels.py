@@ -17,7 +17,7 @@ from fraud_control.service.labels.payments import KEPT_DAYS
 from fraud_control.service.labels.snapshot import LabelFile
 from fraud_control.store.label_models import LabelRow
 from fraud_control.sync.label_export import LabelExport
-from fraud_control.sync.label_intake import label_intake
+from fraud_control.sync.topic_intakes import label_intake
 from fraud_rules.batch.whatif.labels import Labels, LabelSource, read_label_lines, source_counts
 from fraud_rules.batch.whatif.place import LABELS_FILE
 from fraud_rules.kafka.connection import KafkaConnection

@@ -16,9 +16,8 @@ from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleChanged, RuleInput
 from fraud_control.domain.roles import Actor
 from fraud_control.service.audit import AuditFilter
-from fraud_control.service.collections.expiry import EXPIRY_AUTHOR
 from fraud_control.sync.drift import compare, store_side
-from fraud_control.sync.expiry import Expiry
+from fraud_control.sync.expiry import EXPIRY_AUTHOR, Expiry
 from fraud_control.sync.unapproved import unapproved_collections
 from fraud_rules.codec.rules.collections.files import SeedCollection
 from fraud_rules.codec.rules.export import RuleFormat

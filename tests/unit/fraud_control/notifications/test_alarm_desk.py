@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import text
 
 from fraud_control.service.alarm_log import OLD_MS, AlarmDesk, recent_alarms
-from fraud_control.sync.alarm_intake import apply_record
 from fraud_control.sync.notifier import Notifier
+from fraud_control.sync.topic_intakes import apply_alarm
 from fraud_ops.alarms import REPEAT_MS, Alarm, RaisedAlarm, encode_alarm
 from fraud_ops.delivery.alarms import AlarmSender
 from fraud_ops.delivery.connections import connection_in_environment
@@ -175,7 +175,7 @@ class Topic:
         at_ms = self.scene.clock.now_ms - age_ms
         record = Record(at_ms, at_ms, alarm.name.encode(), encode_alarm(RaisedAlarm(alarm, told)))
         with self.store.unit_of_work() as work:
-            apply_record(lambda: RECEIVERS, work, record)
+            apply_alarm(lambda: RECEIVERS, work, record)
 
 
 UNSUPERVISED = Alarm("UNSUPERVISED", "detector", "the last observation is 5 min ago", part="supervision")

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from fraud_control.domain.quiet_hours import QuietHours, next_local_time_ms
+from fraud_control.domain.notification_models import QuietHours, next_local_time_ms
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NIGHT = QuietHours(time(22), time(7), BERLIN)

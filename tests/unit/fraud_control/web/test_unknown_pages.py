@@ -8,8 +8,8 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from fraud_control.web.app import undriven_app
 from fraud_ops.paths import PAGES
+from tests.support.control_plane.web.ui_files import undriven_app
 
 HTML = {"accept": "text/html,*/*;q=0.8"}
 

@@ -15,7 +15,6 @@ from fastapi.routing import APIRoute
 
 from fraud_control.domain.roles import Role
 from fraud_control.settings import ControlPlaneSettings, Rates
-from fraud_control.web.app import undriven_app
 from fraud_ops.account import Account
 from fraud_ops.paths import PAGES
 from fraud_ops.tickets import HEADER, Ticket
@@ -23,6 +22,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.web.server import RULE, Login, Server, settings_of_every_role
+from tests.support.control_plane.web.ui_files import undriven_app
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 
 ALERT = str(uuid.UUID(int=7))
