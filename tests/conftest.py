@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import cache
 
@@ -19,7 +20,7 @@ from tests.support.places import ROOT
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 
 # A busy machine must not fail a test, so no generated example has a time limit of its own.
-settings.register_profile("untimed", settings(), deadline=None)
+settings.register_profile("untimed", deadline=None, max_examples=int(os.environ.get("FRAUD_EXAMPLES", "40")))
 settings.load_profile("untimed")
 
 _SHARED = frozenset({"broker", "topics", "spark"})
