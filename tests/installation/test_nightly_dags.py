@@ -3,9 +3,9 @@ alert, once. A run for today only reports. A what-if writes a report. Days with 
 last test is about a warm-up, which runs beside the nights.
 
 A run is a Spark job of half a minute beside a running detector. So the default run of the tests only shows that a
-request starts the run of a warm-up. `tests/unit/fraud_ops/test_spark_jobs.py` has the job of such a task,
-`tests/integration/streams/test_origins.py` a warm-up that a detector adds, and `tests/unit/fraud_ops/test_night_tasks.py`
-the tasks of a night without Spark.
+request starts the run of a warm-up. `unit/fraud_ops/test_spark_jobs.py` has the job of such a task,
+`integration/streams/test_origins.py` a warm-up that a detector adds, and `unit/fraud_ops/test_night_tasks.py` the tasks
+of a night without Spark.
 """
 
 from __future__ import annotations
