@@ -26,7 +26,7 @@ from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from tests.support.control_plane.alerts import alert_json
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 
-BATCHES, A_BATCH = 60, 10
+BATCHES, A_BATCH = 40, 10
 RARE = 9
 KEPT = 25
 
