@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cache
 
 from typer import testing
+from typer.main import get_command
 
 from fraud_rules.cli import app
 from fraud_rules.errors import FraudError
 
 # Typer builds the commands anew for each run, in 0.12 s of CPU time. They keep no state, so the tests build them once.
-testing._get_command = cache(testing._get_command)
+testing._get_command = cache(get_command)  # type: ignore[attr-defined]
 
 _NO_CONTROL_PLANE = {"FRAUD_CONTROL_URL": None, "FRAUD_CONTROL_TOKEN": None, "FRAUD_CONTROL_TOKEN_FILE": "/nowhere"}
 
