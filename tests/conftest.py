@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+import os
+from collections.abc import Generator, Iterator
 from functools import cache
 
 import pytest
@@ -19,7 +21,7 @@ from tests.support.places import ROOT
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 
 # A busy machine must not fail a test, so no generated example has a time limit of its own.
-settings.register_profile("untimed", settings(), deadline=None)
+settings.register_profile("untimed", deadline=None, max_examples=int(os.environ.get("FRAUD_EXAMPLES", "40")))
 settings.load_profile("untimed")
 
 _SHARED = frozenset({"broker", "topics", "spark"})
@@ -29,6 +31,18 @@ _SHARING = {"tests/integration/control_plane/airflow/": "API server", "tests/int
 _FIRST = ("airflow", "detectors", "jobs")
 _LONG = ("tests/unit/engine/test_kernel_against_oracle.py", "tests/unit/batch/test_parity_kernel.py")
 """Files of minutes without a server."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector from the modules and the items, which live as long as the process: it would take a
+    fifth of the CPU time of the collection."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

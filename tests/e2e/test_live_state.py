@@ -124,7 +124,7 @@ def test_many_tabs_share_one_stream_and_leave_connections_for_airflow(
     context.on("requestfinished", lambda request: streams.discard(request))
     first.reload()
     tabs = [first]
-    for _ in range(7):
+    for _ in range(CONNECTIONS - 1):
         tab = context.new_page()
         tab.goto(first.url)
         tabs.append(tab)
@@ -161,6 +161,8 @@ def alert_of(page: Page, payer: int) -> Locator:
     return page.get_by_role("list", name="Alerts").get_by_role("listitem").filter(has_text=str(payer)).first
 
 
+CONNECTIONS = 6
+"""The connections of a browser to a server. A stream for each tab would leave none for a page of Airflow's."""
 STREAM = "/alerts/stream"
 HIDE = """() => {
     Object.defineProperty(document, "visibilityState", { get: () => "hidden" });

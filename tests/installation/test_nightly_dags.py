@@ -2,9 +2,10 @@
 alert, once. A run for today only reports. A what-if writes a report. Days with later data are queued automatically. The
 last test is about a warm-up, which runs beside the nights.
 
-A run is a Spark job of half a minute beside a running detector. So the default run of the tests contains only the
-warm-up, which shows that Airflow starts such a job, and `tests/unit/fraud_ops/test_night_tasks.py` has the tasks of a
-night without Spark.
+A run is a Spark job of half a minute beside a running detector. So the default run of the tests only shows that a
+request starts the run of a warm-up. `unit/fraud_ops/test_spark_jobs.py` has the job of such a task,
+`integration/streams/test_origins.py` a warm-up that a detector adds, and `unit/fraud_ops/test_night_tasks.py` the tasks
+of a night without Spark.
 """
 
 from __future__ import annotations
@@ -220,11 +221,15 @@ def test_a_what_if_that_cannot_run_names_the_reason(nights: Nights) -> None:
     assert "RuleUnknown: there is no rule 77" in json.dumps(nights.api.call("GET", path))
 
 
-def test_a_rule_that_requests_a_warm_up_starts_a_run(world: Supervised, requested: int) -> None:
-    """The watcher in the triggerer sees the request, and the detector adds the result of the run."""
+def requested_run(world: Supervised) -> dict[str, Any]:
+    """The run that the watcher in the triggerer has started for the request."""
+    return until(lambda: world.api.runs(WARM_UP), "a request starts a run", RUN_S, 0.5)[0]
+
+
+@pytest.mark.long
+def test_the_detector_adds_the_result_of_a_run_for_a_warm_up(world: Supervised, requested: int) -> None:
     kafka, topics = world.site.broker.kafka, world.context.settings.topics
-    run = until(lambda: world.api.runs(WARM_UP), "a request starts a run", RUN_S, 0.5)[0]
-    assert run["run_type"] == "asset_triggered"
+    run = requested_run(world)
     until(lambda: ended_in_a_hurry(world, run["dag_run_id"]), "the run ends", RUN_S, every_s=2)
     assert world.api.await_run(WARM_UP, run["dag_run_id"]) == "success"
 
@@ -233,6 +238,15 @@ def test_a_rule_that_requests_a_warm_up_starts_a_run(world: Supervised, requeste
         return report is not None and report.warm_up is not None and report.warm_up.state is WarmUpState.WARM
 
     until(is_warm, "the rule is warm", RUN_S, 0.5)
+
+
+@pytest.mark.usefixtures("requested")
+def test_a_rule_that_requests_a_warm_up_starts_a_run(world: Supervised) -> None:
+    run = requested_run(world)
+    assert run["run_type"] == "asset_triggered"
+    # The job of the run would take the cores from the tests of the supervision.
+    world.api.call("PATCH", f"dags/{WARM_UP}/dagRuns/{run['dag_run_id']}", state="success")
+    kafka, topics = world.site.broker.kafka, world.context.settings.topics
     append_records(kafka, topics.rules, [(b"9001", b'{"ruleId":9001,"ruleState":"DELETE"}')])
 
 

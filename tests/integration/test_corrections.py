@@ -1,4 +1,7 @@
-"""Corrections on a real broker: all of a day or none, each once after any kill, and undone if later data require it."""
+"""Corrections on a real broker: all of a day or none, each once after any kill, and undone if later data require it.
+
+A run that is killed at any time is long: the default test kills one at the worst time.
+"""
 
 from __future__ import annotations
 
@@ -85,6 +88,7 @@ def records(topics: OwnTopics, topic: str) -> list[dict[str, Any]]:
     return [json.loads(message.value() or b"") for message in read_all(topics.bootstrap, topic)]
 
 
+@pytest.mark.long
 def test_a_killed_run_leaves_all_or_nothing(site: Site, topics: OwnTopics) -> None:
     command = [
         sys.executable,
@@ -112,7 +116,6 @@ def test_a_killed_run_leaves_all_or_nothing(site: Site, topics: OwnTopics) -> No
     assert run_once(job(site, topics)).new_corrections == 0
 
 
-@pytest.mark.long
 def test_a_run_that_is_killed_while_it_publishes_has_published_nothing(site: Site, topics: OwnTopics) -> None:
     """The broker has half of the corrections, in an open transaction that the next run finds."""
     expected = run_once(replace(job(site, topics), publish=False)).added

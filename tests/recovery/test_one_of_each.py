@@ -1,7 +1,10 @@
 """A zombie, a takeover, a kill between chunks and transaction, a full disk, a lost state and a rebuild, each once, in
 one run of one detector. The broker compacts the topic of the state all the time.
 
-The variants of each are in test_takeover, test_state_writes, test_empty_host and test_rebuild, which are long tests.
+All tests of this file, of test_takeover, test_state_writes, test_empty_host and test_rebuild are long. By default,
+`test_kills` kills a detector under load, and these show the parts: `integration/test_writer` a takeover,
+`integration/state/test_state_topic` a chunk without a transaction and a lost state, `unit/stream/test_views_folder` and
+`unit/engine/test_window_views` a full disk, and `integration/starts/test_lost_offsets` a rebuild.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from tests.support.recovery.site import Site
 from tests.support.small_disk import small_disk
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.recovery, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(900)]
 
 ROWS = 200
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,9 @@ class Case:
         return self.name
 
 
+@cache
 def load_schema(name: str) -> TransactionSchema:
-    """Load one of the schemas of the cases."""
+    """Load one of the schemas of the cases, once in a process."""
     return TransactionSchema.load(SCHEMAS[name])
 
 

@@ -8,9 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 
-from typer.testing import CliRunner
-
-from fraud_rules.cli import app
+from tests.support.processes.fraud_command import invoke
 from tests.support.sources import sources
 
 _MEMBER = "exit_code"
@@ -43,6 +41,6 @@ def test_no_two_errors_share_an_exit_code() -> None:
 
 
 def test_the_help_lists_every_exit_code() -> None:
-    shown = CliRunner().invoke(app, ["--help"]).stdout.split("Exit codes:")[1]
+    shown = invoke(["--help"]).stdout.split("Exit codes:")[1]
     listed = dict(re.findall(r"^ +([0-9]+)  (\w+): ", shown, re.MULTILINE))
     assert listed.items() >= {(str(code), name) for name, code in declared() if code > 2}

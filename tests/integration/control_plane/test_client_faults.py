@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from fraud_rules.api_client import TOKEN_VARIABLE
-from fraud_rules.cli import app
 from fraud_rules.errors import FraudError
+from tests.support.processes.fraud_command import invoke
 from tests.support.receivers.answering import Answer, answering
 
 SECRET = "SECRET-abc"
@@ -32,7 +31,7 @@ def other() -> Iterator[Other]:
 
 def run(url: str, *words: str, **environ: str) -> tuple[int, str]:
     """The exit code and all that a person sees. Only an error of the product's tree may end a command."""
-    done = CliRunner().invoke(app, words, env={TOKEN_VARIABLE: SECRET, "FRAUD_CONTROL_URL": url, **environ})
+    done = invoke(words, {TOKEN_VARIABLE: SECRET, "FRAUD_CONTROL_URL": url, **environ})
     error = done.exception
     assert error is None or isinstance(error, FraudError | SystemExit), repr(error)
     shown = f"{done.output} {error}"
@@ -61,7 +60,7 @@ def test_an_unsuitable_file_with_a_token_is_refused(
     monkeypatch.setenv("FRAUD_CONTROL_TOKEN_FILE", str(path))
     path.write_bytes(content)
     path.chmod(mode)
-    done = CliRunner().invoke(app, ["rules", "list", "--url", other.url])
+    done = invoke(["rules", "list", "--url", other.url])
     assert isinstance(done.exception, FraudError)
     assert done.exception.exit_code == 3
     assert SECRET not in f"{done.output} {done.exception}"

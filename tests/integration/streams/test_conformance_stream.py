@@ -6,7 +6,7 @@ times of the case (topics with the producer's timestamps). Cases about the calen
 another year.
 
 Each group of cases needs a detector, so the small groups are long: the kernel and the nightly job run them too, and
-`test_generated_streams` has detectors with such schemas and settings. The cases with many key groups are not long.
+`test_generated_streams` has detectors with such schemas and settings, by default one with several key groups.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ OF_THE_DEFAULTS = frozenset(
 """Cases whose results depend on the default settings. Other cases without settings have those of most cases."""
 MOST_SETTINGS = {"maxOutOfOrdernessMs": 5_000}
 FEW = 20
-"""A group of at most so many cases is long, unless it has several key groups."""
+"""A group of at most so many cases is long."""
 MANY = 100
 """A detector with so many cases runs long enough to measure the CPU time of rules, once in ten seconds."""
 KEY_GROUPS = 16
@@ -355,9 +355,8 @@ def _cases_by_group() -> Iterator[Any]:
     """The parameters of each case, group by group."""
     groups = Counter(map(Group.of, CASES))
     for group, count in groups.items():
-        few = count <= FEW and group.key_groups == 1
         for case in (case for case in CASES if Group.of(case) == group):
-            yield pytest.param(group, case, id=str(case), marks=[pytest.mark.long] if few else [])
+            yield pytest.param(group, case, id=str(case), marks=[pytest.mark.long] if count <= FEW else [])
 
 
 @pytest.mark.parametrize(("answers", "case"), _cases_by_group(), indirect=["answers"], scope="module")

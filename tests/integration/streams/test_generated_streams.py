@@ -54,7 +54,7 @@ def installed(broker: Broker, project: Project, home: Path, draw: random.Random)
     return Installation.make(
         home, project, timed_topics(broker, project), file, tick_ms=500,
         limits={"detail_minutes": draw.choice([0, 1, 1_440])},
-        key_groups=draw.choice([1, 3]), max_out_of_orderness_ms=draw.choice([1_000, 0, 500, 60_000]),
+        key_groups=draw.choice([3, 1]), max_out_of_orderness_ms=draw.choice([1_000, 0, 500, 60_000]),
         future_tolerance_ms=draw.choice([300_000, 1_000]), row_output_bytes=draw.choice([1_024, 16_777_216]),
     )  # fmt: skip
 

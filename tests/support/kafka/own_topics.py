@@ -5,7 +5,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import TopicNames
@@ -49,6 +51,12 @@ def named(prefix: str) -> TopicNames:
     return TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
 
 
+@cache
+def _declared(path: Path) -> tuple[Topic, ...]:
+    """The declared topics. Each test creates some of them, and YAML takes as long as a request."""
+    return load_topics(path)
+
+
 def create_topics(
     broker: Broker,
     project: Project,
@@ -63,10 +71,9 @@ def create_topics(
     prefix = f"t{uuid.uuid4().hex[:8]}-" if prefix is None else prefix
     names = named(prefix)
     role_of = {getattr(names, field.name): field.name for field in fields(TopicNames)}
+    prefixed = (replace(topic, name=prefix + topic.name) for topic in _declared(project.config / "topics.yaml"))
     declared = tuple(
-        changed(role_of[topic.name], topic)
-        for topic in load_topics(project.config / "topics.yaml", prefix)
-        if roles is None or role_of[topic.name] in roles
+        changed(role_of[topic.name], topic) for topic in prefixed if roles is None or role_of[topic.name] in roles
     )
     topic_admin.apply(broker.kafka, declared)
     return OwnTopics(broker.bootstrap, prefix, names, declared, timed)

@@ -26,7 +26,9 @@ def produce(
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
-            "enable.idempotence": True,
+            # One request at a time keeps the order. An idempotent client would ask for its id in steps of 0.5 s.
+            "acks": "all",
+            "max.in.flight.requests.per.connection": 1,
             "linger.ms": 1,
             "message.max.bytes": 20_000_000,
             "queue.buffering.max.kbytes": 1_000_000,

@@ -1,7 +1,7 @@
 """Generated streams as tests: one run of Hypothesis for each stream, which shrinks a stream that fails.
 
 `FRAUD_STREAMS` sets the number of streams, `FRAUD_SEED` their seeds. Without `FRAUD_STREAMS` there are 100 streams, and
-those after the first 10 of a test are long tests: they look for the same faults on other random streams.
+those after the first 5 of a test are long tests: they look for the same faults on other random streams.
 
 Each stream is a run with a seed of its own, because one long run would spend five of six examples on variations of the
 same few streams.
@@ -41,7 +41,7 @@ _ONE_STREAM = settings(
 
 Document = dict[str, Any]
 Test = Callable[..., None]
-_FIRST_ITEM, _AN_ITEM = 10, 25
+_FIRST_ITEM, _AN_ITEM = 5, 25
 _FURTHER = () if _WANTED else (pytest.mark.long,)
 """The marks of what the default run leaves to the long one. A user who asks for a number of streams gets all."""
 

@@ -106,8 +106,8 @@ def test_a_task_receives_few_bytes_for_each_batch() -> None:
 
 
 def test_reading_batches_holds_a_block_and_few_bytes_for_each_other_batch(tmp_path: Path) -> None:
-    """All decoded batches would need 5 KB each, 150 MB in this test."""
-    count = 30_000
+    """All decoded batches would need 5 KB each, 100 MB in this test."""
+    count = 20_000
 
     def files(store: ArchiveStore) -> list[FileEntry]:
         step_ms = DAY_MS // count

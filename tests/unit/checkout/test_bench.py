@@ -179,7 +179,7 @@ def test_a_soak_samples_sizes_between_its_steps() -> None:
 @pytest.mark.parametrize("name", ["soak_lists", "soak_plans"])
 def test_a_soak_of_the_engine_runs(name: str) -> None:
     rows = next(rows for rows in ALL if rows.name == name)
-    found = rows.measure(None, Scale(soak_minutes=0.1))  # type: ignore[arg-type]
+    found = rows.measure(None, Scale(soak_minutes=0.02))  # type: ignore[arg-type]
 
     assert {figure.key for figure in rows.figures} <= found.keys()
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from typer.testing import CliRunner
 
-from fraud_rules.cli import app
+from tests.support.processes.fraud_command import invoke
 
 
 @pytest.mark.parametrize(
@@ -23,7 +22,7 @@ from fraud_rules.cli import app
     ],
 )
 def test_a_wrong_value_is_named_with_its_fault(words: str, message: str) -> None:
-    done = CliRunner().invoke(app, words.split())
+    done = invoke(words.split())
     assert done.exit_code == 2
     assert message in done.stderr
     assert "Input should" not in done.stderr
@@ -31,7 +30,7 @@ def test_a_wrong_value_is_named_with_its_fault(words: str, message: str) -> None
 
 
 def test_the_help_lists_the_commands_by_the_alphabet() -> None:
-    shown = CliRunner().invoke(app, ["--help"]).stdout
+    shown = invoke(["--help"]).stdout
     commands = [
         line.split()[0] for line in shown.split("Commands:")[1].split("Exit codes:")[0].splitlines() if line.strip()
     ]

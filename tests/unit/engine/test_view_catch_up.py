@@ -128,7 +128,7 @@ def test_most_refreshes_of_long_streams_catch_up(seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def packed() -> list[bytes]:
-    return blobs(batches=150, rows=40)
+    return blobs(batches=85, rows=40)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +151,7 @@ def test_a_view_within_the_known_ancestors_catches_up(
     """The default run has both sides of the bound."""
     log, rules = MemoryStateLog(), timeline()
     left, other = MappedViews(tmp_path / "left", SCHEMA), MappedViews(tmp_path / "other", SCHEMA)
-    begin, end = 60, 60 + batches_behind
+    begin, end = 5, 5 + batches_behind
     for batch, blob in enumerate(packed):
         views = other if begin <= batch < end else left
         output = KeyGroupEngine(0, SCHEMA, SETTINGS, log, views).process([blob], rules, batch, 0)

@@ -96,12 +96,12 @@ def rules_that_alert(window_seconds: int) -> GroupingInForce:
 @pytest.mark.parametrize(
     ("n", "keys", "delay_ms", "out_of_order_ms", "batch", "far"),
     [
-        (20_000, 1, 60_000, 5_000, 2_500, displaced.FAR),
+        (8_000, 1, 60_000, 5_000, 1_000, displaced.FAR),
         # A long test: three keys are out of order as much, and none of their rows is late.
         pytest.param(20_000, 1, 60_000, 120_000, 5_000, displaced.FAR, marks=pytest.mark.long),
-        (12_000, 1, 30_000, 10_000, 997, 1),
-        (12_000, 3, 30_000, 60_000, 3_000, 40),
-        (12_000, 200, 30_000, 10_000, 4_000, 2),
+        (5_000, 1, 30_000, 10_000, 997, 1),
+        (5_000, 3, 30_000, 60_000, 1_500, 40),
+        (6_000, 200, 30_000, 10_000, 2_000, 2),
     ],
     ids=["late", "out of order", "far 1", "three keys", "more keys than runs"],
 )

@@ -75,7 +75,7 @@ def test_keys_that_alert_once_leave_no_marks(*, suppressing: bool) -> None:
     other = {"ruleId": 2, "aggregatorFunctionType": "COUNT", "limit": 2, "windowSeconds": 10, "cooldownSeconds": 60}
     rules = timeline([once, other] if suppressing else [once])
     log, views, sizes = MemoryStateLog(), HeapViews(), []
-    rows, batches = 2_000, 80
+    rows, batches = 1_000, 80
     for batch in range(batches):
         payees = np.arange(batch * rows, (batch + 1) * rows)
         at_ms = START_MS + batch * 20_000 + np.arange(rows) * 10
@@ -106,7 +106,7 @@ def test_dropped_marks_change_no_answer(seed: int) -> None:
             {**count, "ruleId": 4, "limit": 3, "cooldownSeconds": 50, "at": 600},
         ]
     )
-    random, rows, batches = np.random.default_rng(seed), 40, 220
+    random, rows, batches = np.random.default_rng(seed), 40, 150
     blobs = []
     for batch in range(batches):
         payees = random.integers(0, 60, rows) + 20 * (batch // 15)

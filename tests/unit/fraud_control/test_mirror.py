@@ -250,7 +250,7 @@ def play(scene: Scene, log: MemoryLog, event: tuple[str, int, str, int]) -> None
             log.apply_record(most)
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, suppress_health_check=list(HealthCheck))
 @given(EVENTS)
 def test_any_order_of_events_ends_in_the_state_of_the_log(events: list[tuple[str, int, str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

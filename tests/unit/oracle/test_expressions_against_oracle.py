@@ -39,7 +39,7 @@ def assert_same(text: str, rows: Rows) -> None:
         assert by_product(condition, rows) == found, condition
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(conditions(), st.integers(0, 99))
 def test_generated_conditions_mean_the_same_to_both(text: str, seed: int) -> None:
     assert_same(text, rows_of(seed, ROWS))
@@ -199,7 +199,7 @@ def test_both_refuse_invalid_expressions() -> None:
     assert [text for text in REFUSED if by_oracle(text, []) is not None or by_product(text, []) is not None] == []
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     conditions(2),
     st.integers(0, 300),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
 from typing import Any
 
 import pytest
@@ -34,7 +33,7 @@ Alert = dict[str, Any]
 def test_alerts_show_the_feature(features: Features, occurs: Callable[[Alert], bool]) -> None:
     streams = (drawn(seed, with_features(documents(), features)) for seed in SEEDS)
     alerts = (alert for stream in streams for alert in oracle.evaluate(stream, NULLABLE)["alerts"])
-    assert len(list(islice(filter(occurs, alerts), 3))) == 3
+    assert any(map(occurs, alerts))
 
 
 def test_a_rollout_leaves_keys_out() -> None:

@@ -141,7 +141,7 @@ def restored(images: Mapping[int, bytes], settings: DetectorSettings) -> Replay:
     return run
 
 
-@pytest.mark.parametrize("seed", numbers(12, 4))
+@pytest.mark.parametrize("seed", numbers(12, 2))
 def test_a_rebuild_adds_the_histories_of_warm_ups(seed: int) -> None:
     recording = Recording.of_document(drawn(seed, warmed_documents()))
     settings = settings_of_recording(recording, DetectorSettings())
@@ -174,7 +174,7 @@ NAMING = with_features(documents(), Features(conditions=True))
 
 
 @pytest.mark.parametrize("strategy", [changing_documents(), NAMING], ids=["changing", "naming"])
-@pytest.mark.parametrize("seed", numbers(12, 4))
+@pytest.mark.parametrize("seed", numbers(12, 2))
 def test_a_rebuild_follows_rules_and_lists_that_change_within_a_batch(
     seed: int, strategy: SearchStrategy[dict[str, Any]]
 ) -> None:

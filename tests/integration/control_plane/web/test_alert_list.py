@@ -27,7 +27,7 @@ from tests.support.control_plane.alerts import alert_json
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.waiting import until
 
-BATCHES, A_BATCH = 60, 10
+BATCHES, A_BATCH = 40, 10
 RARE = 9
 KEPT = 25
 

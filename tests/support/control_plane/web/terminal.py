@@ -13,12 +13,11 @@ from pathlib import Path
 from threading import Thread
 
 import httpx
-from typer.testing import CliRunner
 
-from fraud_rules.cli import app
 from fraud_rules.errors import FraudError
 from tests.support.control_plane.web.api_server import PASSWORD
 from tests.support.control_plane.web.server import Server
+from tests.support.processes.fraud_command import invoke
 
 _PASSED_ON = ("Content-Type", "If-Match", "Idempotency-Key")
 _BEARER, _PROGRAM = "Bearer ", "Bearer fraud_"
@@ -38,7 +37,7 @@ class Terminal:
             "FRAUD_CONTROL_TOKEN_FILE": str(self.folder / f"{user}.token"),
             "FRAUD_CONTROL_PASSWORD": PASSWORD,
         }
-        done = CliRunner().invoke(app, words, env=environ, input=stdin)
+        done = invoke(words, environ, stdin)
         error = done.exception
         found = error.exit_code if isinstance(error, FraudError) else done.exit_code
         assert found == code, (words, found, done.output, error)

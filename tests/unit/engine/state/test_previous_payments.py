@@ -69,9 +69,9 @@ def previous_by_hand(rows: TransactionBatch, out_of_order_ms: int) -> list[list[
     [
         # A long test: the payments of one key that are far out of order need more of the search.
         pytest.param(3_000, 1, 3_000, 10_000, 3_000, displaced.FAR, marks=pytest.mark.long),
-        (3_000, 1, 20_000, 20_000, 2_500, 1),
-        (4_000, 3, 30_000, 5_000, 997, 40),
-        (6_000, 500, 30_000, 10_000, 4_000, 2),
+        (1_500, 1, 20_000, 20_000, 1_200, 1),
+        (2_000, 3, 30_000, 5_000, 997, 40),
+        (3_000, 500, 30_000, 10_000, 2_000, 2),
     ],
     ids=["one key", "far out of order", "late", "many keys"],
 )
