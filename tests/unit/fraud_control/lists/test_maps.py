@@ -29,7 +29,6 @@ from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, REASON, R
 
 SET, ADD, REMOVE, DELETE = ListOperation
 NUMBERS = MapType(ListType.LONG, MapValueType.DECIMAL)
-TEXTS = MapType(ListType.STRING, MapValueType.STRING)
 
 
 @pytest.fixture
@@ -107,22 +106,6 @@ def test_a_list_and_a_map_may_share_a_name(scene: Scene) -> None:
     scene.service.lists.create(ANN, "vips", CollectionInput(SET, ("x",), ListType.STRING))
     assert (shown(scene, "vips"), scene.service.lists.export("vips")) == ({"7": "1"}, "x\n")
     assert [each.rules for each in scene.service.maps.rows()] == [[]]
-
-
-def test_a_rule_needs_its_map_with_the_right_types(scene: Scene) -> None:
-    with pytest.raises(Invalid, match="there is no map 'limits'"):
-        use(scene, StateName.DRAFT)
-    given = CollectionInput(SET, type=MapType(ListType.STRING, MapValueType.DECIMAL), entries=(("a", "1"),))
-    scene.service.maps.create(ANN, "limits", given)
-    with pytest.raises(Invalid, match="the rule needs long to decimal"):
-        use(scene, StateName.DRAFT)
-    scene.service.maps.change(ADA, "limits", 1, CollectionInput(DELETE))
-    create(scene, k7="1")
-    use(scene, StateName.ACTIVE)
-    (row,) = scene.service.maps.rows()
-    assert [(each.rule_id, each.state) for each in row.rules] == [(1, "ACTIVE")]
-    with pytest.raises(Invalid, match="cannot delete the map: rule 1 uses it"):
-        scene.service.maps.change(ADA, "limits", row.revision, CollectionInput(DELETE))
 
 
 def test_a_change_of_a_map_that_an_active_rule_names_needs_a_second_person(scene: Scene, log: MemoryLog) -> None:
@@ -228,27 +211,6 @@ def test_pasted_lines_are_entries_and_their_faults_name_the_lines(scene: Scene) 
     with pytest.raises(Invalid) as invalid:
         maps.preview("limits", input_of_lines(kind, ADD, "x,1\n8,many\n"))
     assert [each.field for each in invalid.value.reasons] == ["line 1", "line 2"]
-
-
-@pytest.mark.parametrize(
-    ("of_type", "key", "value", "says"),
-    [
-        (NUMBERS, "1.5", "1", "must be a whole number from"),
-        (NUMBERS, "9223372036854775808", "1", "must be a whole number from"),
-        (NUMBERS, "7", "many", "must be a number with at most 12 digits before and 6 after the point"),
-        (NUMBERS, "7", "1000000000000", "must be a number with at most 12 digits before and 6 after the point"),
-        (NUMBERS, "7", "0.0000001", "must be a number with at most 12 digits before and 6 after the point"),
-        (TEXTS, "k" * 257, "low", "at most 256"),
-        (TEXTS, "de", "v" * 257, "at most 256"),
-    ],
-)
-def test_a_wrong_entry_is_refused_with_its_reason(
-    scene: Scene, of_type: MapType, key: str, value: str, says: str
-) -> None:
-    given = CollectionInput(SET, type=of_type, entries=(("1", "1"), (key, value)))
-    with pytest.raises(Invalid, match=says):
-        scene.service.maps.create(ANN, "limits", given)
-    assert scene.service.maps.rows() == ()
 
 
 @contextmanager
