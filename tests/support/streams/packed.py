@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
@@ -21,6 +20,7 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from tests.support.places import ROOT
+from tests.support.rules import rule_log
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 SETTINGS = DetectorSettings(key_groups=1, max_out_of_orderness_ms=2_000)
@@ -44,10 +44,7 @@ def timeline() -> RuleTimeline:
         {**common, "ruleId": 3, "groupingKeyNames": RULES[2], "aggregatorFunctionType": "MAX", "limit": 90,
          "cooldownSeconds": 5},
     ]  # fmt: skip
-    entries = [
-        read_entry(i, 1, json.dumps(record).encode(), SCHEMA, SETTINGS.limits) for i, record in enumerate(records)
-    ]
-    return RuleTimeline(entries)
+    return rule_log(records, schema=SCHEMA)
 
 
 def blobs(batches: int, rows: int, seed: int = 1, rules: RuleTimeline | None = None) -> list[bytes]:
