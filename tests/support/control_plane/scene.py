@@ -16,13 +16,9 @@ from fraud_control.service.alerts.index import AlertIndex
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.settings import ControlPlaneSettings
 from fraud_control.store.database import Database
-from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.schema import TransactionSchema
 from tests.support.control_plane.desk import Desk
-from tests.support.places import ROOT
+from tests.support.rules import LIMITS, SCHEMA
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
-LIMITS = RuleLimits()
 VIC = Actor("vic", Role.VIEWER)
 ANN = Actor("ann", Role.ANALYST)
 ABE = Actor("abe", Role.ANALYST)

@@ -17,12 +17,9 @@ from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
-from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
-from tests.support.places import ROOT
-from tests.support.rules import rule_log
+from tests.support.rules import SCHEMA, rule_log
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 SETTINGS = DetectorSettings(key_groups=1, max_out_of_orderness_ms=2_000)
 START_MS = 1_700_000_000_000
 RULES = [

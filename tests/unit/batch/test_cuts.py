@@ -24,15 +24,14 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import DayNotArchived, HistoryLost
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.transaction import TransactionBatch
-from tests.support.conformance import load_schema
 from tests.support.nightly.archived import _progress
 from tests.support.nightly.cuts import cuts_of_ends, evaluated_ends
 from tests.support.nightly.log_files import LogRecord, write_log
+from tests.support.rules import SCHEMA
 
 DAY = Day.parse("2026-11-18")
 SETTINGS = DetectorSettings()
 DETECTOR = SETTINGS.detector.encode()
-SCHEMA = load_schema("default")
 MOST_BYTES = 100
 PARTITIONS = 12
 

@@ -21,14 +21,12 @@ from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.model.ruleset import RuleTimeline
-from fraud_rules.model.schema import DeclaredEntity, TransactionSchema
+from fraud_rules.model.schema import DeclaredEntity
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.replay.recording import RecordedTransaction
 from fraud_rules.replay.replay import Replay
-from tests.support.places import ROOT
-from tests.support.rules import rule_log, sum_rule
+from tests.support.rules import SCHEMA, rule_log, sum_rule
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 SETTINGS = DetectorSettings(key_groups=3)
 BEGIN_MS = 1_700_000_000_000
 MINUTE_MS = 60_000

@@ -26,10 +26,9 @@ from fraud_rules.errors import HistoryRefused, InputInvalid
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
-from tests.support.conformance import load_schema
 from tests.support.processes.fraud_command import fraud
+from tests.support.rules import SCHEMA
 
-SCHEMA = load_schema("default")
 SETTINGS = DetectorSettings()
 DAY = Day.parse("2018-04-01")
 NOW_MS = Day.parse("2026-11-20").start_ms

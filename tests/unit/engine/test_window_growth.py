@@ -11,12 +11,9 @@ from fraud_rules.engine.state.arrays import HeapArrays
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.plan import GroupingPlan
-from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
-from tests.support.places import ROOT
-from tests.support.rules import rule_log, sum_rule
+from tests.support.rules import SCHEMA, rule_log, sum_rule
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 START_MS = 1_700_000_000_000
 
 

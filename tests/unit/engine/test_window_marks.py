@@ -16,13 +16,10 @@ from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
-from fraud_rules.model.schema import TransactionSchema
-from tests.support.places import ROOT
 from tests.support.records.decoded import decoded
-from tests.support.rules import rule_log
+from tests.support.rules import SCHEMA, rule_log
 from tests.support.streams.runs import numbers
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 START_MS = 1_700_000_000_000
 LONGEST_S = 60
 

@@ -13,12 +13,9 @@ from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.window import hash_tables
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import StateArrays
-from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
-from tests.support.places import ROOT
-from tests.support.rules import count_rule, rule_log
+from tests.support.rules import SCHEMA, count_rule, rule_log
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 START_MS = 1_700_000_000_000
 VISITS = 2.0
 """More than the expected visits of a search in a table that is half full: 1.5."""

@@ -15,10 +15,8 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.value_list import CollectionKind
 from fraud_rules.model.value_map import entry_text
-from tests.support.conformance import load_schema
-from tests.support.rules import count_rule
+from tests.support.rules import SCHEMA, count_rule
 
-SCHEMA = load_schema("default")
 LIMITS = RuleLimits(max_list_values=10, max_lists=3, max_map_entries=10, max_maps=3)
 Record = dict[str, Any]
 

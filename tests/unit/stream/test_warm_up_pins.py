@@ -13,16 +13,13 @@ import pytest
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.kafka.reader import Record
 from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpRef, WarmUpResult
-from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.stream.driver.records import BatchTime, rule_operation_records
 from fraud_rules.stream.driver.rule_pinning import warm_ups_after
 from fraud_rules.stream.driver.warm_ups import WarmUpWatch
 from fraud_rules.stream.pins import NO_PIN, Pin
-from tests.support.conformance import load_schema
 from tests.support.rules import count_rule, rule_log
 
-SCHEMA, LIMITS = load_schema("default"), RuleLimits()
 WARM: Final[Mapping[str, Any]] = {"warmUp": True}
 CLEAR = {"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"}
 DELETE = {"ruleId": 1, "ruleState": "DELETE"}

@@ -14,12 +14,10 @@ from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.replay.recording import RecordedTransaction
 from fraud_rules.replay.replay import Replay
 from fraud_rules.stream.driver.progress import BatchOutputs, RunTotals
-from tests.support.conformance import load_schema
 from tests.support.records.payments import sample_payment
-from tests.support.rules import count_rule
+from tests.support.rules import SCHEMA, count_rule
 from tests.support.streams.generated import START_MS
 
-SCHEMA = load_schema("default")
 SETTINGS = DetectorSettings(key_groups=1, max_out_of_orderness_ms=0)
 MINUTE_MS = 60_000
 LIST = {"listName": "mules", "listOperation": "ADD", "listType": "long", "values": [7]}
