@@ -196,8 +196,7 @@ def test_a_new_rule_with_the_id_of_a_deleted_one_has_its_own_contributors(servic
     approve(service, PAT, request(service, ANN))
 
 
-def test_a_record_of_another_program_keeps_the_contributors(scene: Scene, service: Desk) -> None:
-    log = MemoryLog(scene)
+def test_a_record_of_another_program_keeps_the_contributors(service: Desk, log: MemoryLog) -> None:
     log.publish()
     edit(service, PAT, limit=1)
     log.publish()
@@ -207,9 +206,8 @@ def test_a_record_of_another_program_keeps_the_contributors(scene: Scene, servic
     refuse(service, PAT, request(service, ANN))
 
 
-def test_a_source_in_the_log_is_no_user(scene: Scene, service: Desk) -> None:
+def test_a_source_in_the_log_is_no_user(service: Desk, log: MemoryLog) -> None:
     """A record cannot make a user a contributor, and so exclude an approver, nor the author of a change."""
-    log = MemoryLog(scene)
     log.publish()
     log.write(ruleId=1, ruleState="SHADOW", limit=1, source="pat")
     log.apply_record()
@@ -287,9 +285,8 @@ def test_a_change_of_a_list_that_only_a_request_names_withdraws_it(service: Desk
 
 
 def test_a_change_of_a_list_by_another_writer_withdraws_the_request(
-    service: Desk, lists: CollectionDesk, scene: Scene
+    service: Desk, lists: CollectionDesk, log: MemoryLog
 ) -> None:
-    log = MemoryLog(scene)
     log.publish()
     requested = request(service, ANN)
     log.append(b'{"listName": "mules", "listOperation": "ADD", "values": [7], "source": "cli"}', b"list:mules")
