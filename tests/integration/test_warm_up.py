@@ -10,8 +10,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.consume import topic_ends
@@ -27,6 +25,7 @@ from fraud_rules.stream.checkpoint.progress_marker import marker_of_progress
 from fraud_rules.stream.pins import Pin
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
+from tests.support.kafka.state_damage import remove_records
 from tests.support.nightly.jobs import JobsInTurn, start_job
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.running_detector import Installation, RunningDetector, kill_session
@@ -151,11 +150,8 @@ class Site:
     def remove_past(self) -> None:
         """Remove all transactions from the topic, as retention does."""
         topic = self.topics.names.transactions
-        ends = topic_ends(self.topics.kafka, topic)
-        admin = AdminClient(self.topics.kafka.confluent({}))
-        removed = admin.delete_records([TopicPartition(topic, at, end) for at, end in ends.items()])
-        for each in removed.values():
-            each.result(180)
+        for partition in topic_ends(self.topics.kafka, topic):
+            remove_records(self.topics, topic, -1, partition)
 
 
 def comparable(pin: Pin, known: Pin) -> Pin:
