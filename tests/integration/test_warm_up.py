@@ -29,7 +29,7 @@ from tests.support.kafka.state_damage import remove_records
 from tests.support.nightly.jobs import JobsInTurn, start_job
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.running_detector import Installation, RunningDetector, kill_session
-from tests.support.records.payments import sample_payment
+from tests.support.records.payments import payment_record
 from tests.support.rules import count_rule
 from tests.support.waiting import until
 
@@ -51,8 +51,8 @@ class Site:
     def pay(self, at_ms: int, payee: int = 1) -> int:
         """Send a payment and return its id."""
         self.sent += 1
-        payment = sample_payment(self.sent, at_ms, payeeId=payee, beneficiaryId=7, paymentAmount="1.25")
-        produce(self.topics.bootstrap, self.topics.names.transactions, [json.dumps(payment).encode()], self.sent % 2)
+        payment = payment_record(self.sent, at_ms, payeeId=payee, beneficiaryId=7, paymentAmount="1.25")
+        produce(self.topics.bootstrap, self.topics.names.transactions, [payment], self.sent % 2)
         return self.sent
 
     def pay_past(self) -> None:

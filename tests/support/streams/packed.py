@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import numpy as np
 
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.store import ViewStore
 from fraud_rules.engine.statelog import MemoryStateLog
-from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
+from tests.support.records.decoded import decoded
+from tests.support.records.payments import payment_record
 from tests.support.rules import SCHEMA, rule_log
 
 SETTINGS = DetectorSettings(key_groups=1, max_out_of_orderness_ms=2_000)
@@ -58,21 +56,17 @@ def decoded_batches(batches: int, rows: int, seed: int = 1) -> Iterator[Transact
         append = START_MS + number * 20
         event = append - np.where(random.random(rows) < 0.2, random.integers(0, 3_000, rows), 0)
         values = [
-            json.dumps(
-                {
-                    "transactionId": int(number[i] - (7 if random.random() < 0.02 else 0)),
-                    "eventTime": int(event[i]),
-                    "payeeId": int(random.integers(0, 9)),
-                    "beneficiaryId": int(random.integers(0, 4)),
-                    "paymentType": ("CSH", "CRD", "a type of many letters")[int(random.integers(0, 3))],
-                    "paymentAmount": f"{int(random.integers(100, 10_000)) / 100:.2f}",
-                }
-            ).encode()
+            payment_record(
+                int(number[i] - (7 if random.random() < 0.02 else 0)),
+                int(event[i]),
+                payeeId=int(random.integers(0, 9)),
+                beneficiaryId=int(random.integers(0, 4)),
+                paymentType=("CSH", "CRD", "a type of many letters")[int(random.integers(0, 3))],
+                paymentAmount=f"{int(random.integers(100, 10_000)) / 100:.2f}",
+            )
             for i in range(rows)
         ]
-        yield decode_transactions(
-            RawTransactions.of(values, np.zeros(rows, np.int32), number, append), SCHEMA, RecordLimits()
-        ).batch
+        yield decoded(values, append, number)
 
 
 def comparable(output: KeyGroupOutput) -> tuple[object, ...]:

@@ -19,6 +19,7 @@ from fraud_rules.errors import DayBusy
 from fraud_rules.model.day import Day
 from tests.support.nightly.log_files import write_log
 from tests.support.records.decoded import decoded
+from tests.support.records.payments import payment_record
 from tests.support.rules import SCHEMA
 
 FIRST, SECOND, THIRD = (Day.parse(f"2026-11-{day}") for day in (20, 21, 22))
@@ -28,12 +29,9 @@ FIELDS = ("payeeId", "beneficiaryId")
 def payments(store: ArchiveStore, day: Day, *pairs: tuple[int, int]) -> FileEntry:
     """A file with a payment for each payer and beneficiary."""
     records = [
-        json.dumps(
-            {"transactionId": at, "eventTime": day.start_ms, "payeeId": payer, "beneficiaryId": other,
-             "paymentType": "CSH", "paymentAmount": 4711}
-        ).encode()
+        payment_record(at, day.start_ms, payeeId=payer, beneficiaryId=other, paymentAmount=4711)
         for at, (payer, other) in enumerate(pairs)
-    ]  # fmt: skip
+    ]
     return write_transactions(store, day, decoded(records, [day.start_ms] * len(records)), SCHEMA)
 
 

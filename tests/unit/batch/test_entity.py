@@ -16,8 +16,6 @@ import pytest
 from fraud_rules.batch.entity.aggregates import entity_aggregates, rules_of_other_keys
 from fraud_rules.batch.entity.report import entity_report
 from fraud_rules.batch.entity.rows import EntityQuery, EntityRows
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.model.ruleset import RuleTimeline
@@ -25,6 +23,8 @@ from fraud_rules.model.schema import DeclaredEntity
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.replay.recording import RecordedTransaction
 from fraud_rules.replay.replay import Replay
+from tests.support.records.decoded import decoded_recording
+from tests.support.records.payments import payment_record
 from tests.support.rules import SCHEMA, rule_log, sum_rule
 
 SETTINGS = DetectorSettings(key_groups=3)
@@ -69,29 +69,20 @@ def payments(count: int = 400) -> list[RecordedTransaction]:
     found = []
     for number in range(count):
         append_ms = BEGIN_MS + number * MINUTE_MS
-        payment = {
-            "transactionId": number,
-            "eventTime": append_ms - dice.choice([0, 0, 0, 5_000]),
-            "payeeId": dice.randrange(5),
-            "beneficiaryId": 100 + dice.randrange(4),
-            "paymentType": dice.choice(["CSH", "CRD"]),
-            "paymentAmount": dice.randrange(1, 30_000) / 100,
-        }
-        found.append(RecordedTransaction(append_ms, number % 2, number // 2, json.dumps(payment).encode()))
+        record = payment_record(
+            number,
+            append_ms - dice.choice([0, 0, 0, 5_000]),
+            payeeId=dice.randrange(5),
+            beneficiaryId=100 + dice.randrange(4),
+            paymentType=dice.choice(["CSH", "CRD"]),
+            paymentAmount=dice.randrange(1, 30_000) / 100,
+        )
+        found.append(RecordedTransaction(append_ms, number % 2, number // 2, record))
     return found
 
 
 def rows_of(records: list[RecordedTransaction]) -> TransactionBatch:
-    return decode_transactions(
-        RawTransactions.of(
-            [each.value for each in records],
-            [each.partition for each in records],
-            [each.offset for each in records],
-            [each.append_ms for each in records],
-        ),
-        SCHEMA,
-        SETTINGS.record_limits,
-    ).batch
+    return decoded_recording(records, SCHEMA, SETTINGS.record_limits)
 
 
 def replayed(records: list[RecordedTransaction]) -> dict[int, dict[tuple[int, tuple[Any, ...]], tuple[Any, ...]]]:

@@ -16,6 +16,7 @@ from fraud_rules.replay.replay import replay
 from tests.support.conformance import load_schema
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.scene import ADA, ANN, Scene, rule_input
+from tests.support.records.payments import sample_payment
 from tests.support.rules import sum_rule
 
 
@@ -97,8 +98,7 @@ def test_a_promoted_rule_keeps_the_cool_downs_of_its_alerts() -> None:
 
     def payment(number: int, minute: int) -> dict[str, Any]:
         at_ms = start_ms + minute * minute_ms
-        paid = {"payeeId": 7, "beneficiaryId": 8, "paymentType": "CSH", "paymentAmount": "60.00"}
-        return {"at": at_ms, "tx": {"transactionId": number, "eventTime": at_ms, **paid}}
+        return {"at": at_ms, "tx": sample_payment(number, at_ms, payeeId=7, paymentAmount="60.00")}
 
     steps = [
         {"at": start_ms, "rule": live},
