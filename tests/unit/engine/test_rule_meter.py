@@ -16,7 +16,7 @@ from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.engine.window.instructions import HAS_CYCLES
 from fraud_rules.model.output import KeyGroupOutput, RuleCost
-from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.stream.rule_costs import INTERVAL_MS, RuleCosts
 from tests.support.records.decoded import decoded
 from tests.support.rules import SCHEMA, rule_log
@@ -88,14 +88,13 @@ def test_reports_are_sorted_bounded_and_only_about_rules_in_force() -> None:
     def output(*found: RuleCost) -> KeyGroupOutput:
         return KeyGroupOutput(0, 0, 0, 0, None, [], [], [], [], costs=list(found))
 
-    entries = [entry for entry in timeline().entries if entry.version in (1, 2)]
-    in_force = RuleTimeline([LogEntry.accepted(each.version, 0, each.change) for each in entries if each.change]).latest
+    in_force = RuleTimeline(timeline().entries[:2]).latest
     costs = RuleCosts()
-    costs.add([output(RuleCost(1, 10.0, 100), RuleCost(2, 50.0, 10), RuleCost(9, 99.0, 10))])
-    costs.add([output(RuleCost(1, 40.0, 50))])
+    costs.add([output(RuleCost(0, 10.0, 100), RuleCost(1, 50.0, 10), RuleCost(9, 99.0, 10))])
+    costs.add([output(RuleCost(0, 40.0, 50))])
     assert [(each.rule_id, each.rule_version, each.cpu_ns) for each in costs.due_report(in_force, 1_000)] == [
-        (2, 2, 50.0),
-        (1, 1, 20.0),
+        (2, 1, 50.0),
+        (1, 0, 20.0),
     ]
     assert costs.due_report(in_force, 1_000 + INTERVAL_MS - 1) == []
     assert len(costs.due_report(in_force, 1_000 + INTERVAL_MS)) == 2
