@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -51,22 +49,6 @@ class ControlSite(ApiServer):
     def health(self) -> httpx.Response:
         """Ask the address that Airflow's tasks use whether it is healthy."""
         return self.send("GET", "/execution/health")
-
-    @contextmanager
-    def command(self, module: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        """Run a module with `--url` and these arguments, and pipes for its input and output."""
-        process = subprocess.Popen(
-            [sys.executable, "-m", module, "--url", self.api, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
 
     def cpu_s(self) -> float:
         """The CPU time of the control plane and of the API server in front of it, in seconds."""

@@ -82,10 +82,15 @@ class Detector:
 
 @contextlib.contextmanager
 def command(*arguments: str, environ: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
-    """Run a module (`python -m` and these arguments) with these additional variables. At the end of the block, kill the
-    process if it still runs."""
-    environment = {**os.environ, **(environ or {})}
-    process = subprocess.Popen([sys.executable, "-m", *arguments], stdout=subprocess.PIPE, text=True, env=environment)
+    """Run a module (`python -m` and these arguments) with these additional variables, and pipes for input and output.
+    At the end of the block, kill the process if it still runs."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environ or {})},
+    )
     try:
         yield process
     finally:

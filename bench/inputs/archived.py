@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from bench.inputs.rulesets import Document, encoded
-from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file, write_transactions
+from fraud_rules.batch.archive.files import write_transactions
 from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.configuration.project import Project
@@ -20,6 +19,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
+from tests.support.nightly.log_files import write_log
 
 FIRST = Day.parse("2026-10-05")
 KEYS = 10_000
@@ -76,17 +76,8 @@ class MadeArchive:
         self.store.commit(manifest.complete(FIRST.plus(days + 1).end_ms))
 
     def _log(self, table: Table, records: Sequence[tuple[int, bytes]], key: bytes, days: int = 1) -> FileEntry:
-        times = pa.array([at for at, _ in records], pa.int64()).view(LOG_SCHEMA.types[2])
-        n = len(records)
-        columns = [
-            pa.array(np.zeros(n, np.int32)),
-            pa.array(np.arange(n)),
-            times,
-            times,
-            pa.array([key] * n, pa.binary()),
-            pa.array([text for _, text in records], pa.binary()),
-        ]
-        return write_file(self.store, table, FIRST.plus(days - 1), pa.Table.from_arrays(columns, schema=LOG_SCHEMA))
+        placed = [(offset, at_ms, key, value) for offset, (at_ms, value) in enumerate(records)]
+        return write_log(self.store, table, FIRST.plus(days - 1), placed)
 
 
 def transactions(day: Day, first: int, count: int, part: tuple[float, int], zipf: float | None) -> TransactionBatch:

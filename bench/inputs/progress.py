@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fraud_rules.batch.archive.files import LOG_SCHEMA, write_parts
+from fraud_rules.batch.archive.files import write_parts
 from fraud_rules.batch.archive.manifest import FileEntry, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import DAY_MS, Day
+from tests.support.nightly.log_files import log_table
 
 PARTITIONS = 12
 _PART = 8_192
@@ -51,18 +52,10 @@ def _part(
     settings: DetectorSettings, day: Day, numbers: range, batches: int, first: int, ends: NDArray[np.int64]
 ) -> pa.Table:
     times = [day.start_ms + DAY_MS * number // batches for number in numbers]
-    stamps = pa.array(times, pa.int64()).view(LOG_SCHEMA.types[2])
-    record, n = _RECORD.replace("TOPIC", settings.topics.transactions).encode(), len(numbers)
-    values = []
+    record, key = _RECORD.replace("TOPIC", settings.topics.transactions).encode(), settings.detector.encode()
+    records = []
     for number, at_ms in zip(numbers, times, strict=True):
         batch = first + number
-        values.append(record % (batch, *ends[number].tolist(), at_ms, at_ms, batch - 1, 600 * batch))
-    columns = [
-        pa.array(np.zeros(n, np.int32)),
-        pa.array(np.arange(first + numbers.start, first + numbers.stop)),
-        stamps,
-        stamps,
-        pa.array([settings.detector.encode()] * n, pa.binary()),
-        pa.array(values, pa.binary()),
-    ]
-    return pa.Table.from_arrays(columns, schema=LOG_SCHEMA)
+        value = record % (batch, *ends[number].tolist(), at_ms, at_ms, batch - 1, 600 * batch)
+        records.append((batch, at_ms, key, value))
+    return log_table(records)

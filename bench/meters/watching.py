@@ -17,6 +17,7 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 _FIRST_ALERT_S = 120.0
+_SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
 
 def main() -> int:
@@ -56,6 +57,12 @@ def summary(seen: Sequence[tuple[int, float]], skip_ms: float) -> dict[str, floa
 def quantile(ordered: Sequence[float], q: float) -> float:
     """The value below which a share `q` of the ascending values lies."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * q))]
+
+
+def quantiles(name: str, times_ms: Sequence[float], *labels: str) -> dict[str, float]:
+    """The values of `NAME_LABEL_ms`; a label is p50, p95, p99 or max."""
+    ordered = sorted(times_ms)
+    return {f"{name}_{label}_ms": quantile(ordered, _SHARES[label]) for label in labels}
 
 
 def _consumer_at_end(bootstrap: str, topic: str) -> Consumer:

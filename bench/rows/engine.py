@@ -16,10 +16,9 @@ import numpy as np
 
 from bench.figures import Figure, Rows, Scale, at_least
 from bench.inputs.loads import UNIFORM_500K, Made, transactions
-from bench.inputs.rulesets import RULES_10, RULES_10_V2, RULES_10_V3, Document, encoded
+from bench.inputs.rulesets import RULES_10, RULES_10_V2, RULES_10_V3, Document
 from bench.inputs.shapes import PLACES
 from bench.lab import Lab
-from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.project import Project
@@ -30,8 +29,8 @@ from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.model.output import KeyGroupOutput, MarkUpdate
-from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
+from tests.support.rules import rule_log
 
 _BATCH = 20_000
 _BATCHES, _FIRST = 16, 4
@@ -46,8 +45,7 @@ class Engines:
         self.evaluate_s: list[float] = []
         self.alerts: Counter[int] = Counter()
         self._schema, self._settings = schema, DetectorSettings.load(Project.find().config / "detector.yaml")
-        records = enumerate(text for _, text in encoded(rules))
-        self._timeline = RuleTimeline([read_entry(i, 1, text, schema, self._settings.limits) for i, text in records])
+        self._timeline = rule_log(rules, schema=schema, limits=self._settings.limits)
         assert len(self._timeline.latest.rules) == sum("ruleId" in each for each in rules)
         views, self._marks = HeapViews(), list[MarkUpdate]()
         self._engines = [

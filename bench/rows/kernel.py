@@ -9,7 +9,6 @@ count. Time is the thread's CPU time, so other processes do not change it.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,6 @@ import numpy as np
 from bench.figures import Figure, Rows, Scale, at_least, at_most
 from bench.inputs.rulesets import rule
 from bench.lab import Lab
-from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.arrays import HeapArrays
@@ -27,6 +25,7 @@ from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
+from tests.support.rules import rule_log
 
 _KEYS = 10
 _GAP_MS = 10
@@ -122,8 +121,7 @@ def evaluations_per_s(mix: Mix, content: int, measured: int) -> float:
 
 def timeline_of(mix: Mix, window_s: int, schema: TransactionSchema) -> RuleTimeline:
     """The rules of a mix over windows of so many seconds. None of them fires."""
-    limits = DetectorSettings().limits
-    entries = []
+    documents = []
     for i in range(mix.rules):
         aggregator = mix.aggregators[i % len(mix.aggregators)]
         unique = ["beneficiaryId"] if aggregator == "COUNT_DISTINCT" else []
@@ -137,10 +135,8 @@ def timeline_of(mix: Mix, window_s: int, schema: TransactionSchema) -> RuleTimel
                 **mix.baselines[i % len(mix.baselines)],
                 "windowSeconds": window_s - members["windowSeconds"],
             }
-        document = rule(i + 1, ["payeeId"], aggregator, limit, **members)
-        entries.append(read_entry(i, 1, json.dumps(document).encode(), schema, limits))
-    assert all(entry.change for entry in entries), entries[0].reasons
-    return RuleTimeline(entries)
+        documents.append(rule(i + 1, ["payeeId"], aggregator, limit, **members))
+    return rule_log(documents, schema=schema)
 
 
 def _measure(lab: Lab | None, scale: Scale) -> Mapping[str, float]:

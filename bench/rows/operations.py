@@ -16,7 +16,7 @@ from bench.inputs.producing import Backlog
 from bench.inputs.rulesets import FIRE_ALL, Document, encoded, rule
 from bench.lab import Lab, Session
 from bench.meters.recovery import recovery_s
-from bench.meters.watching import quantile
+from bench.meters.watching import quantiles
 from fraud_rules.kafka.consume import ReceivedRecord
 from fraud_rules.runtime.clock import now_ms
 
@@ -72,11 +72,8 @@ def _changes(session: Session, count: int) -> dict[str, float]:
                 seen.setdefault(received.topic, received.received_ms)
         live.append(seen[topics[0]] - appended_ms)
         alerted.append(seen[topics[1]] - appended_ms)
-    return {
-        f"{name}_{label}": quantile(sorted(times), q)
-        for name, times in (("live", live), ("alerted", alerted))
-        for label, q in (("p50_ms", 0.5), ("p95_ms", 0.95), ("max_ms", 1.0))
-    }
+    labels = ("p50", "p95", "max")
+    return quantiles("live", live, *labels) | quantiles("alerted", alerted, *labels)
 
 
 def _send(producer: Producer, session: Session, rules: tuple[Document, ...]) -> list[int]:

@@ -24,7 +24,6 @@ from bench.inputs.rulesets import Document, rule
 from bench.lab import Lab
 from bench.rows.kernel import stream
 from bench.rows.state import SizedLog
-from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.codec.rules.lazy import EntryReader
 from fraud_rules.configuration.project import Project
@@ -41,6 +40,7 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 from fraud_rules.runtime.compression import compress
+from tests.support.rules import rule_log
 
 Ints = NDArray[np.int64]
 
@@ -70,12 +70,6 @@ def _cpu_s(work: Callable[[], object]) -> float:
     began = time.thread_time()
     work()
     return time.thread_time() - began
-
-
-def _timeline(rules: list[Document], schema: TransactionSchema) -> RuleTimeline:
-    entries = [read_entry(i, 1, json.dumps(each).encode(), schema, RuleLimits()) for i, each in enumerate(rules)]
-    assert all(entry.change for entry in entries), [entry.reasons for entry in entries]
-    return RuleTimeline(entries)
 
 
 def expression_ns(rows: int) -> float:
@@ -177,7 +171,7 @@ def condition_share(content: int, measured: int) -> dict[str, float]:
 def _rows_per_s(rules: list[Document], filling: int, measured: int) -> float:
     schema, settings = _schema(), DetectorSettings()
     state = GroupingState.create(schema, ("payeeId",), HeapArrays())
-    plan = state.plan([_timeline(rules, schema).latest.groupings["payeeId",]])
+    plan = state.plan([rule_log(rules, schema=schema).latest.groupings["payeeId",]])
     batch, spent = stream(filling + measured), 0.0
     for start, end in ((0, filling), (filling, filling + measured)):
         part = batch.take(np.arange(start, end))
@@ -211,7 +205,7 @@ def _retained(keys: int, members: Mapping[str, Any]) -> dict[str, float]:
     schema = _schema()
     settings = replace(DetectorSettings(), limits=replace(RuleLimits(), max_window_minutes=_HOURS * 60))
     document = rule(1, ["payeeId"], "SUM", 10**15, windowMinutes=_HOURS * 60, **members)
-    timeline = RuleTimeline([read_entry(0, _START_MS, json.dumps(document).encode(), schema, settings.limits)])
+    timeline = rule_log([document], _START_MS, schema, settings.limits)
     logs, views = [_CompressedLog() for _ in range(settings.key_groups)], HeapViews()
     engines = [KeyGroupEngine(group, schema, settings, log, views) for group, log in enumerate(logs)]
     rng = np.random.default_rng(1)

@@ -13,9 +13,8 @@ import numpy as np
 
 from bench.figures import Figure, Rows, Scale
 from bench.inputs.loads import UNIFORM_500K, transactions
-from bench.inputs.rulesets import RULES_1, RULES_10, Document, encoded
+from bench.inputs.rulesets import RULES_1, RULES_10, Document
 from bench.lab import Lab
-from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.project import Project
@@ -25,10 +24,10 @@ from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog, StateVersion
 from fraud_rules.model.limits import RecordLimits
-from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.runtime.clock import now_ms
+from tests.support.rules import rule_log
 
 _TRANSACTIONS = 250_000
 _BATCH = 5_000
@@ -64,8 +63,7 @@ def retained(rules: tuple[Document, ...], count: int) -> dict[str, float]:
     project = Project.find()
     schema = TransactionSchema.load(project.config / "schema.yaml")
     settings = DetectorSettings.load(project.config / "detector.yaml")
-    entries = [read_entry(i, 1, text, schema, settings.limits) for i, (_, text) in enumerate(encoded(rules))]
-    timeline, views = RuleTimeline(entries), HeapViews()
+    timeline, views = rule_log(rules, schema=schema, limits=settings.limits), HeapViews()
     logs = [SizedLog() for _ in range(settings.key_groups)]
     engines = [KeyGroupEngine(group, schema, settings, log, views) for group, log in enumerate(logs)]
     outputs = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from tests.support.kafka.own_broker import running_broker
 from tests.support.kafka.own_topics import OwnTopics, create_topics
 from tests.support.nightly.archived import Site
 from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.records.payments import payment_record
 from tests.support.waiting import until
 
 ROLES = {USER: "admin", "ann": "analyst", "ben": "approver", "vera": "viewer"}
@@ -83,15 +83,9 @@ class World(ApiServer):
         records = []
         for amount in amounts:
             self._sent += 1
-            transaction = {
-                "transactionId": now_ms * 1_000 + self._sent,
-                "eventTime": now_ms,
-                "payeeId": payer,
-                "beneficiaryId": beneficiary,
-                "paymentType": kind,
-                "paymentAmount": amount,
-            }
-            records.append((str(payer).encode(), json.dumps(transaction).encode()))
+            members = {"payeeId": payer, "beneficiaryId": beneficiary, "paymentType": kind, "paymentAmount": amount}
+            record = payment_record(now_ms * 1_000 + self._sent, now_ms, **members)
+            records.append((str(payer).encode(), record))
         append_records(self.topics.kafka, self.topics.names.transactions, records)
 
     def garbage(self, text: str) -> None:

@@ -45,6 +45,7 @@ from tests.support.kafka.locked_broker import (
 )
 from tests.support.processes.fraud_command import fraud
 from tests.support.processes.running_agent import DETECTOR, Operations
+from tests.support.records.payments import payment_record
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -142,8 +143,7 @@ def apply_acls(broker: LockedBroker, folder: Path) -> None:
 def send_payments(broker: LockedBroker, count: int) -> None:
     producer = Producer(kafka_as(broker, KafkaComponent.PRODUCER).confluent({"linger.ms": 20}))
     for number in range(count):
-        payment = {"transactionId": number, "eventTime": now_ms(), "payeeId": number % 50, "beneficiaryId": 2}
-        record = json.dumps({**payment, "paymentType": "CSH", "paymentAmount": 5}).encode()
+        record = payment_record(number, now_ms(), payeeId=number % 50, paymentAmount=5)
         producer.produce(TopicNames().transactions, record, partition=number % 2)
         producer.poll(0)
     assert producer.flush(30) == 0

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from fraud_rules.batch.archive.files import read_log, read_transactions, write_transactions
 from fraud_rules.batch.archive.lag import readable_until
@@ -40,6 +38,7 @@ from fraud_rules.stream.driver.records import quarantine_records
 from fraud_rules.stream.worker.wire import UnreadableRecord
 from tests.support.kafka.open_transaction import open_transaction
 from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.state_damage import remove_records
 from tests.support.kafka.timed_topics import Logs
 from tests.support.nightly.jobs import JobsInTurn, archive_of
 from tests.support.processes.running_detector import Installation
@@ -160,9 +159,7 @@ def test_records_that_retention_removed_are_named_and_can_be_skipped(
     for number in range(3, 8):
         logs.append(transaction(number, DAY.start_ms + number), 0)
     logs.flush()
-    admin = AdminClient({"bootstrap.servers": topics.bootstrap})
-    for done in admin.delete_records([TopicPartition(topics.names.transactions, 0, 5)]).values():
-        done.result()
+    remove_records(topics, topics.names.transactions, 5)
     code, _, err = jobs.run("archive", installation)
     assert (code, "ArchiveBehind: retention has removed the records 3 to 5" in err) == (23, True), err[-500:]
     assert jobs.archive(installation, "--accept-loss")["transactions"] == 3

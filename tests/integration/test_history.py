@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError, HistoryLost
@@ -19,6 +17,7 @@ from fraud_rules.runtime.clock import now_ms
 from tests.support.conformance import load_schema
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
+from tests.support.kafka.state_damage import remove_records
 from tests.support.records.progress import progress_record
 from tests.support.waiting import until
 
@@ -57,10 +56,7 @@ class Past:
         return [(int(each.rules_ends[0]), each.records) for each in read]
 
     def forget(self, topic: str, before: int) -> None:
-        """Remove records as retention does."""
-        admin = AdminClient({"bootstrap.servers": self.topics.bootstrap})
-        for done in admin.delete_records([TopicPartition(topic, 0, before)]).values():
-            done.result()
+        remove_records(self.topics, topic, before)
 
 
 @pytest.fixture

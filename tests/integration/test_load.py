@@ -25,6 +25,7 @@ from tests.support.kafka.records import produce, read_all
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.fraud_command import fraud
 from tests.support.processes.running_detector import Installation
+from tests.support.records.payments import sample_payment
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -40,11 +41,7 @@ def rows() -> list[dict[str, Any]]:
     chance = random.Random(11)
     start_ms = Day.parse("2018-04-01").start_ms
     times = sorted(start_ms + chance.randrange(DAYS * DAY_MS) for _ in range(ROWS))
-    return [
-        {"transactionId": number, "eventTime": time_ms, "payeeId": chance.randrange(100), "beneficiaryId": 1,
-         "paymentType": "CSH", "paymentAmount": 1}
-        for number, time_ms in enumerate(times)
-    ]  # fmt: skip
+    return [sample_payment(number, time_ms, payeeId=chance.randrange(100)) for number, time_ms in enumerate(times)]
 
 
 def expected(history: list[dict[str, Any]]) -> set[int]:

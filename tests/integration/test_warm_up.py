@@ -10,8 +10,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.consume import topic_ends
@@ -27,10 +25,11 @@ from fraud_rules.stream.checkpoint.progress_marker import marker_of_progress
 from fraud_rules.stream.pins import Pin
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
+from tests.support.kafka.state_damage import remove_records
 from tests.support.nightly.jobs import JobsInTurn, start_job
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.running_detector import Installation, RunningDetector, kill_session
-from tests.support.records.payments import sample_payment
+from tests.support.records.payments import payment_record
 from tests.support.rules import count_rule
 from tests.support.waiting import until
 
@@ -52,8 +51,8 @@ class Site:
     def pay(self, at_ms: int, payee: int = 1) -> int:
         """Send a payment and return its id."""
         self.sent += 1
-        payment = sample_payment(self.sent, at_ms, payeeId=payee, beneficiaryId=7, paymentAmount="1.25")
-        produce(self.topics.bootstrap, self.topics.names.transactions, [json.dumps(payment).encode()], self.sent % 2)
+        payment = payment_record(self.sent, at_ms, payeeId=payee, beneficiaryId=7, paymentAmount="1.25")
+        produce(self.topics.bootstrap, self.topics.names.transactions, [payment], self.sent % 2)
         return self.sent
 
     def pay_past(self) -> None:
@@ -151,11 +150,8 @@ class Site:
     def remove_past(self) -> None:
         """Remove all transactions from the topic, as retention does."""
         topic = self.topics.names.transactions
-        ends = topic_ends(self.topics.kafka, topic)
-        admin = AdminClient(self.topics.kafka.confluent({}))
-        removed = admin.delete_records([TopicPartition(topic, at, end) for at, end in ends.items()])
-        for each in removed.values():
-            each.result(180)
+        for partition in topic_ends(self.topics.kafka, topic):
+            remove_records(self.topics, topic, -1, partition)
 
 
 def comparable(pin: Pin, known: Pin) -> Pin:

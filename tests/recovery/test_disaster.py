@@ -3,7 +3,6 @@ the service, and so does a rebuild after the loss of the state."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from pathlib import Path
@@ -24,6 +23,7 @@ from tests.support.kafka.state_damage import recreate_state
 from tests.support.nightly.jobs import JobsInTurn, archive_of
 from tests.support.processes.fraud_command import fraud
 from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.records.payments import payment_record
 from tests.support.recovery.verdict import differences
 from tests.support.waiting import until
 
@@ -41,16 +41,13 @@ RULES = [
 def payments(first: int, count: int, start_ms: int) -> list[bytes]:
     """Payments with ascending event times, the first ones hours before now."""
     return [
-        json.dumps(
-            {
-                "transactionId": number,
-                "eventTime": start_ms + number * APART_MS,
-                "payeeId": number * 7 % PAYEES,
-                "beneficiaryId": number % 6,
-                "paymentType": "CSH",
-                "paymentAmount": number % 40,
-            }
-        ).encode()
+        payment_record(
+            number,
+            start_ms + number * APART_MS,
+            payeeId=number * 7 % PAYEES,
+            beneficiaryId=number % 6,
+            paymentAmount=number % 40,
+        )
         for number in range(first, first + count)
     ]
 

@@ -27,6 +27,7 @@ from fraud_rules.kafka.consume import await_settled, topic_ends
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.records.payments import payment_record
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(1_800)]
@@ -77,15 +78,10 @@ class Payments:
         self._producer.poll(0)
 
     def _new(self, transaction_id: int) -> bytes:
-        document = {
-            "transactionId": transaction_id,
-            "eventTime": int(time.time() * 1_000),
-            "payeeId": self._draw.randrange(20),
-            "beneficiaryId": self._draw.randrange(20),
-            "paymentType": "CRD",
-            "paymentAmount": "no amount" if self._draw.random() < 0.02 else self._draw.randrange(1_000),
-        }
-        return json.dumps(document).encode()
+        payee, beneficiary = self._draw.randrange(20), self._draw.randrange(20)
+        amount = "no amount" if self._draw.random() < 0.02 else self._draw.randrange(1_000)
+        now_ms = int(time.time() * 1_000)
+        return payment_record(transaction_id, now_ms, payeeId=payee, beneficiaryId=beneficiary, paymentAmount=amount)
 
 
 class GateProcess:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.model.aggregate import AggregateFunction
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Operator, Rule, RuleState
+from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.window import Window
 from tests.support.places import ROOT
@@ -63,3 +66,20 @@ def counting(
     window = Window(minutes * 60_000)
     plain = Rule(rule_id, state, grouping, AggregateFunction.COUNT, None, (), Operator.GREATER, Decimal(1), window)
     return replace(plain, **members)
+
+
+def rule_log(
+    records: Iterable[Mapping[str, Any]],
+    append_ms: int | Sequence[int] = 1,
+    schema: TransactionSchema = SCHEMA,
+    limits: RuleLimits = LIMITS,
+) -> RuleTimeline:
+    """A rule log of valid records. `append_ms` is the append time of all of them, or of each."""
+    documents = list(records)
+    times_ms = [append_ms] * len(documents) if isinstance(append_ms, int) else append_ms
+    entries = [
+        read_entry(version, at_ms, json.dumps(each).encode(), schema, limits)
+        for version, (at_ms, each) in enumerate(zip(times_ms, documents, strict=True))
+    ]
+    assert all(entry.change for entry in entries), [entry.reasons for entry in entries]
+    return RuleTimeline(entries)

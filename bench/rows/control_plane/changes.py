@@ -16,7 +16,7 @@ from bench.figures import Figure, Rows, Scale, at_least, at_most
 from bench.inputs.full_store import RULES, document
 from bench.inputs.rulesets import CANARY_ID, PAIR, Document, many, rule
 from bench.lab import Lab, Session
-from bench.meters.watching import quantile
+from bench.meters.watching import quantile, quantiles
 from bench.stream_reading import TOKEN
 from fraud_rules.runtime import clock
 from tests.support.control_plane.web.streams import StreamReader
@@ -46,7 +46,7 @@ def _measure_changes(lab: Lab, scale: Scale) -> Mapping[str, float]:
             with session.steady(_RATE, 3 * changes + 60), site.stream() as reader:
                 until(lambda: _received_alerts(reader), "an alert arrives")
                 values = _changes(site, reader, changes)
-                values |= _quantiles("alert", [late for _, late in _received_alerts(reader)])
+                values |= quantiles("alert", [late for _, late in _received_alerts(reader)], "p50", "p95", "max")
             return values | _lists(session, site, scale.of(_RULES, 50))
 
 
@@ -67,7 +67,7 @@ def _changes(site: ControlSite, reader: StreamReader, count: int) -> dict[str, f
         live.append(shown[0] - saved_ms)
         now = site.ask("GET", path).json()
         assert (now["activation"]["status"], now["activation"]["logVersion"]) == ("LIVE", shown[1]), now["activation"]
-    return _quantiles("live", live)
+    return quantiles("live", live, "p50", "p95", "max")
 
 
 def _shown(reader: StreamReader, position: int, version: int) -> tuple[float, int] | None:
@@ -141,12 +141,6 @@ def alert_documents(count: int) -> Iterator[bytes]:
         rule_id = n % RULES + 1
         violated = rule(rule_id, PAIR, "SUM", 100, name=f"Payments of one payer, {rule_id}", severity="HIGH")
         yield document(n, now_ms, violated)
-
-
-def _quantiles(name: str, times: list[float]) -> dict[str, float]:
-    ordered = sorted(times)
-    found = {f"{name}_{label}_ms": quantile(ordered, q) for label, q in (("p50", 0.5), ("p95", 0.95), ("max", 1.0))}
-    return found | {f"{name}_count": len(ordered)}
 
 
 _LIVE = "saving a rule until a page has it as live"

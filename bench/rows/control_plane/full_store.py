@@ -19,7 +19,7 @@ from bench.figures import Figure, Rows, Scale, at_most
 from bench.inputs.full_store import COMMON_WORD, PAYERS, RULES, alert_id, document, fill
 from bench.inputs.rulesets import many
 from bench.lab import Lab, Session
-from bench.meters.watching import quantile
+from bench.meters.watching import quantiles
 from bench.rows.control_plane.store_work import FIGURES, store_work
 from fraud_control.store.database import Database
 from fraud_rules.kafka.record_writer import append_records
@@ -172,8 +172,7 @@ def _marking(site: ControlSite, alerts: int, visits: int) -> dict[str, float]:
         _ms(partial(site.ask, "POST", f"/alerts/marks/matching?ruleId={n + 1}", json={"verdict": "NOT_FRAUD"}))
         for n in range(max(2, visits // 10))
     ]
-    return {"mark_p50_ms": _q(marks, 0.5), "mark_p99_ms": _q(marks, 0.99), "bulk_p50_ms": _q(bulk, 0.5),
-            "bulk_max_ms": max(bulk)}  # fmt: skip
+    return quantiles("mark", marks, "p50", "p99") | quantiles("bulk", bulk, "p50", "max")
 
 
 def _ms(call: Callable[[], object]) -> float:
@@ -182,16 +181,9 @@ def _ms(call: Callable[[], object]) -> float:
     return 1_000 * (time.perf_counter() - began)
 
 
-def _q(times: Sequence[float], q: float) -> float:
-    return quantile(sorted(times), q)
-
-
 def _quantiles(kind: str, times: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    return {
-        f"{kind}_{name}_{label}_ms": _q(found, q)
-        for name, found in times.items()
-        for label, q in (("p50", 0.5), ("p99", 0.99))
-    }
+    of_pages = [quantiles(f"{kind}_{name}", found, "p50", "p99") for name, found in times.items()]
+    return {key: value for each in of_pages for key, value in each.items()}
 
 
 _TITLES: Final = {

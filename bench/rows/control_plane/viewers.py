@@ -13,13 +13,13 @@ from dataclasses import replace
 import httpx
 
 from bench.control_site import ControlSite
-from bench.detector import next_line
+from bench.detector import command, next_line
 from bench.figures import Figure, Rows, Scale, at_least, at_most
 from bench.inputs.loads import RATE_UNIFORM, transactions
 from bench.inputs.producing import Backlog
 from bench.inputs.rulesets import PAIR, many, rule
 from bench.lab import Lab, Session
-from bench.meters.watching import quantile
+from bench.meters.watching import quantiles
 from bench.rows.control_plane.changes import alert_documents
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.runtime import clock
@@ -88,7 +88,8 @@ def _addresses(alert_ids: Sequence[str]) -> Sequence[str]:
 def _load(site: ControlSite, tokens: Sequence[str], paths: Sequence[str]) -> Iterator[Callable[[], dict[str, int]]]:
     """Run the viewers. The value ends them, and returns the number of their answers by status."""
     ended: dict[str, int] = {}
-    with site.command("bench.viewers", "--streams", str(_STREAMS), "--requests", str(_REQUESTS), *paths) as process:
+    asked = ["--url", site.api, "--streams", str(_STREAMS), "--requests", str(_REQUESTS), *paths]
+    with command("bench.viewers", *asked) as process:
         assert process.stdin is not None
         process.stdin.write(json.dumps(tokens) + "\n")
         process.stdin.flush()
@@ -118,11 +119,10 @@ def _probed(site: ControlSite, seconds: float) -> dict[str, float]:
         time.sleep(seconds)
         stopped.set()
         found = {"health": health.result(), "pause": pauses.result()}
-    return {
-        f"{name}_{label}_ms": quantile(sorted(times), q)
-        for name, times in found.items()
-        for label, q in (("p50", 0.5), ("p99", 0.99), ("max", 1.0))
-    } | {f"{name}_count": float(len(times)) for name, times in found.items()}
+    values = {f"{name}_count": float(len(times)) for name, times in found.items()}
+    for name, times in found.items():
+        values |= quantiles(name, times, "p50", "p99", "max")
+    return values
 
 
 def _repeated(call: Callable[[], object], every_s: float, stopped: threading.Event) -> list[float]:

@@ -30,6 +30,7 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.value_list import ListChange
 from fraud_rules.stream.driver.progress import BatchOutputs, RunTotals
+from tests.support.records.payments import payment_record
 
 _KEY_GROUPS = 2
 _START_MS = 1_700_000_000_000
@@ -135,13 +136,6 @@ def _held_bytes(entry: LogEntry) -> int:
 
 
 def _payment(number: int, at_ms: int) -> bytes:
-    return json.dumps(
-        {
-            "transactionId": number,
-            "eventTime": at_ms,
-            "payeeId": number % _PAYEES,
-            "beneficiaryId": number % 7,
-            "paymentType": "CSH" if number % 3 else "CRD",
-            "paymentAmount": "12.50",
-        }
-    ).encode()
+    kind = "CSH" if number % 3 else "CRD"
+    members = {"payeeId": number % _PAYEES, "beneficiaryId": number % 7, "paymentType": kind, "paymentAmount": "12.50"}
+    return payment_record(number, at_ms, **members)

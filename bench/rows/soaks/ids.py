@@ -12,21 +12,20 @@ from typing import Any
 import numpy as np
 
 from bench.figures import Figure, Rows, Scale
-from bench.inputs.rulesets import Document, encoded, rule
+from bench.inputs.rulesets import Document, rule
 from bench.lab import Lab
 from bench.rows.soaks.compressed import COMMON, flat, run
 from bench.rows.soaks.steady import allocated_mib
 from bench.rows.state import SizedLog
-from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import MappedViews
 from fraud_rules.engine.window.layout import H_STRINGS
 from fraud_rules.model.output import KeyGroupOutput
-from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
+from tests.support.rules import rule_log
 
 _BATCH = 2_000
 _BATCH_MS = 20_000
@@ -93,9 +92,7 @@ class _Detector:
 
     def __init__(self, folder: Path) -> None:
         settings = replace(DetectorSettings(), key_groups=_KEY_GROUPS, max_out_of_orderness_ms=_LATENESS_MS)
-        entries = [read_entry(i, 1, text, SCHEMA, settings.limits) for i, (_, text) in enumerate(encoded(RULES))]
-        assert all(entry.change for entry in entries), [entry.reasons for entry in entries]
-        self._timeline, self._folder, self._payments = RuleTimeline(entries), folder, _Payments()
+        self._timeline, self._folder, self._payments = rule_log(RULES, schema=SCHEMA), folder, _Payments()
         self._logs = [SizedLog() for _ in range(_KEY_GROUPS)]
         self._views = [MappedViews(folder, SCHEMA) for _ in range(_WORKERS)]
         self._workers = [

@@ -9,16 +9,14 @@ import json
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.logs.recorder import record_run
 from tests.support.conformance import load_schema
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
+from tests.support.kafka.state_damage import remove_records
 from tests.support.nightly.archived import Site
 from tests.support.nightly.corrected import corrected_alerts
 from tests.support.processes.fraud_command import fraud
@@ -75,7 +73,7 @@ def test_live_and_added_alerts_are_proved_from_the_archive(topics: OwnTopics, tm
     archive = tmp_path / "archive"
     Site(ArchiveStore(archive), document, load_schema("default"), names.transactions).archive()
     for topic, end in ((names.transactions, 8), (names.detector_progress, 3)):
-        delete_records(topics.kafka, topic, end)
+        remove_records(topics, topic, end)
     file = tmp_path / "proof.zip"
     made = fraud("prove", alerts[-1], "--output", str(file), "--archive", str(archive), env=topics.environment)
     assert made.exit_code == 0, made.err
@@ -87,7 +85,7 @@ def test_live_and_added_alerts_are_proved_from_the_archive(topics: OwnTopics, tm
         for each in corrected_alerts(document, 7, load_schema("default"), DetectorSettings(topics=names))
         if each.alert_id == alerts[-1]
     )
-    delete_records(topics.kafka, names.alerts, -1)
+    remove_records(topics, names.alerts, -1)
     correction = b'{"kind":"ADDED","alertId":"%b","eventTime":%d,"alert":%b}'
     event_ms = json.loads(added)["eventTime"]
     text = correction % (alerts[-1].encode(), event_ms, added)
@@ -116,10 +114,3 @@ def test_the_topics_say_why_a_payment_has_no_alert(topics: OwnTopics) -> None:
     assert "writes an alert" in fraud("why", "5", env=topics.environment).out
     assert "was not in force" in fraud("why", "5", "--rule", "9", env=topics.environment).out
     assert fraud("why", "17", env=topics.environment).exit_code == 75
-
-
-def delete_records(kafka: KafkaConnection, topic: str, end: int) -> None:
-    """Delete the records below an offset, as retention does; -1 deletes all."""
-    admin = AdminClient(kafka.confluent({}))
-    for done in admin.delete_records([TopicPartition(topic, 0, end)]).values():
-        done.result(180)

@@ -28,6 +28,7 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.web.server import RULE
 from tests.support.kafka.own_topics import OwnTopics
+from tests.support.records.payments import payment_record
 
 pytestmark = pytest.mark.timeout(240)
 HOUR_MS = 3_600_000
@@ -35,10 +36,7 @@ PAYER = 4_242
 
 
 def payment(number: int, event_ms: int, payer: int = PAYER) -> bytes:
-    return json.dumps(
-        {"transactionId": number, "eventTime": event_ms, "payeeId": payer, "beneficiaryId": 7 + number % 2,
-         "paymentAmount": 5.25, "paymentType": "CSH"}
-    ).encode()  # fmt: skip
+    return payment_record(number, event_ms, payeeId=payer, beneficiaryId=7 + number % 2, paymentAmount=5.25)
 
 
 @pytest.fixture(scope="module")

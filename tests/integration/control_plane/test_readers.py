@@ -11,8 +11,6 @@ from fraud_control.sync.reader_state import ReaderPosition, ReaderProgress
 from fraud_control.watch.alarm_reports import AlarmReports
 from fraud_control.watch.reader_watch import ALARM, ReaderWatch
 from fraud_ops.alarms import REPEAT_MS, Alarm
-from fraud_ops.runbooks import slug
-from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.record_writer import append_records
@@ -152,12 +150,6 @@ def test_the_leader_ends_the_alarms_of_a_process_that_has_ended(scene: Scene) ->
     scene.clock.now_ms += 2 * REPEAT_MS
     world.watch.observe()
     assert not desk.open_parts(ALARM)
-
-
-def test_the_alarm_has_its_runbook(project: Project) -> None:
-    page = (project.root / "docs" / "runbooks" / f"{slug(ALARM)}.md").read_text(encoding="utf-8")
-    assert page.startswith(f"# {ALARM}\n")
-    assert f"({slug(ALARM)}.md)" in (project.root / "docs" / "runbooks" / "README.md").read_text(encoding="utf-8")
 
 
 def test_transaction_markers_do_not_count_as_unread_records(topics: OwnTopics) -> None:

@@ -23,7 +23,7 @@ from tests.support.kafka.records import produce, read_all
 from tests.support.kafka.timed_topics import date_by_producer
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.running_detector import Installation
-from tests.support.records.payments import sample_payment
+from tests.support.records.payments import payment_record
 from tests.support.rules import count_rule
 from tests.support.waiting import until
 
@@ -35,9 +35,7 @@ SLOW_CLOCK_MS = 3_600_000
 
 
 def payment(number: int) -> bytes:
-    return json.dumps(
-        sample_payment(number, now_ms(), payeeId=number, beneficiaryId=2)
-    ).encode()  # fmt: skip
+    return payment_record(number, now_ms(), payeeId=number)
 
 
 def alerted(topics: OwnTopics) -> set[int]:

@@ -21,6 +21,7 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.running_detector import Installation
+from tests.support.records.payments import payment_record
 from tests.support.rules import count_rule
 from tests.support.waiting import until
 
@@ -30,12 +31,7 @@ RULE = count_rule(limit=2, windowSeconds=60)
 
 
 def payment(number: int, **members: Any) -> bytes:
-    return json.dumps(
-        {
-            "transactionId": number, "eventTime": now_ms(), "payeeId": number % 10, "beneficiaryId": 2,
-            "paymentType": "CSH", "paymentAmount": 1, **members,
-        }
-    ).encode()  # fmt: skip
+    return payment_record(number, now_ms(), payeeId=number % 10, **members)
 
 
 def total(installation: Installation, member: str) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from fraud_rules.errors import BrokerUnavailable, OffsetsLost
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader
+from tests.support.kafka.open_transaction import open_transaction
 from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce
+from tests.support.kafka.state_damage import remove_records
 
 TOPIC_ROLES = ("transactions",)
 
@@ -21,10 +22,8 @@ Ranges = Mapping[int, tuple[int, int]]
 def _fill(topics: OwnTopics) -> str:
     """Write 100 records, 50 to each of two partitions. Return the topic."""
     topic = topics.names.transactions
-    producer = Producer({"bootstrap.servers": topics.bootstrap})
-    for number in range(100):
-        producer.produce(topic, str(number), partition=number % 2)
-    assert producer.flush(30) == 0
+    for partition in (0, 1):
+        produce(topics.bootstrap, topic, [b"{}"] * 50, partition)
     return topic
 
 
@@ -59,12 +58,8 @@ def test_a_time_before_1970_is_before_the_first_record(topics: OwnTopics, append
 def test_a_range_may_end_with_records_that_are_never_visible(topics: OwnTopics) -> None:
     """Markers of transactions and aborted records occupy offsets."""
     topic = _fill(topics)
-    producer = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": topics.prefix})
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    producer.produce(topic, b"aborted", partition=0)
-    producer.flush(30)
-    producer.abort_transaction(30)
+    with open_transaction(topics, topic):
+        pass
     await_settled(topics.kafka, [topic])
     with TopicReader(topics.kafka, topic) as reader:
         end = reader.ends(0)[1]
@@ -74,9 +69,7 @@ def test_a_range_may_end_with_records_that_are_never_visible(topics: OwnTopics) 
 
 def test_a_removed_start_is_an_error(topics: OwnTopics) -> None:
     topic = _fill(topics)
-    admin = AdminClient({"bootstrap.servers": topics.bootstrap})
-    for done in admin.delete_records([TopicPartition(topic, 0, 20)]).values():
-        done.result()
+    remove_records(topics, topic, 20)
     with pytest.raises(OffsetsLost, match=f"{topic}-0"):
         _read(topics, topic, {0: (10, 50), 1: (0, 50)})
 

@@ -40,6 +40,7 @@ from tests.support.kafka.locked_broker import (
 )
 from tests.support.processes.fraud_command import fraud
 from tests.support.processes.running_agent import Operations
+from tests.support.records.payments import payment_record
 from tests.support.rules import sum_rule
 from tests.support.waiting import LOOK_S, until
 
@@ -145,8 +146,7 @@ def deploy(ops: Operations, properties: Path) -> IntentRecord:
 
 def pay(broker: LockedBroker, number: int) -> None:
     """Send a payment that alerts."""
-    payment = {"transactionId": number, "eventTime": now_ms(), "payeeId": number, "beneficiaryId": 2}
-    record = json.dumps({**payment, "paymentType": "CSH", "paymentAmount": 5}).encode()
+    record = payment_record(number, now_ms(), payeeId=number, paymentAmount=5)
     append_records(broker.kafka, TopicNames().transactions, [(b"", record)])
 
 

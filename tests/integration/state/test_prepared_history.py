@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.prepared import PreparedHistory, prepare_history, warm_state_id
@@ -22,13 +19,13 @@ from fraud_rules.engine.warm_up import WarmHistory
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.logs.state_topic import HEAD
-from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.output import ViewRefresh
 from fraud_rules.stream.worker import host_files
 from fraud_rules.stream.worker.prepare_stage import StateChunks
 from tests.support.kafka.own_topics import OwnTopics, delete_topics
 from tests.support.kafka.state_topics import state_topics
-from tests.support.records.payments import sample_payment
+from tests.support.records.decoded import decoded
+from tests.support.records.payments import payment_record
 from tests.support.streams.packed import SCHEMA, SETTINGS, START_MS, blobs, comparable, timeline
 from tests.support.streams.state_driver import Answer, Host, StateDriver
 
@@ -60,13 +57,10 @@ def history() -> WarmHistory:
     """Payments of the last seconds before the stream."""
     times = START_MS - PAST + np.arange(PAST)
     payments = [
-        json.dumps(sample_payment(10**6 + number, int(time), payeeId=number % 9, paymentAmount="1")).encode()
+        payment_record(10**6 + number, int(time), payeeId=number % 9, paymentAmount="1")
         for number, time in enumerate(times)
     ]
-    rows = decode_transactions(
-        RawTransactions.of(payments, np.zeros(PAST), np.arange(PAST), times), SCHEMA, RecordLimits()
-    ).batch
-    return WarmHistory.of(VERSION, GROUPING, rows, int(times[0]))
+    return WarmHistory.of(VERSION, GROUPING, decoded(payments, times), int(times[0]))
 
 
 @pytest.fixture(scope="module")

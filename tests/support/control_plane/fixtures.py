@@ -13,6 +13,7 @@ from fraud_control.settings import ControlPlaneSettings
 from fraud_control.store.database import Database
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
+from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import Scene, empty_store
 from tests.support.kafka.own_broker import running_broker
 
@@ -31,6 +32,12 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     """The service of `scene_in`, for this test alone."""
     with scene_in(tmp_path) as scene:
         yield scene
+
+
+@pytest.fixture
+def log(scene: Scene) -> MemoryLog:
+    """The rule log of the scene, in memory."""
+    return MemoryLog(scene)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from fraud_control.store.facts import store_id
 from fraud_control.store.models import OutboxRow
+from fraud_control.sync.drift import ItemDifference, compare, store_side
 from fraud_control.sync.mirror import SEQ_HEADER, STORE_HEADER, log_mirror
 from fraud_control.sync.topic_consumer import TopicConsumer
 from fraud_rules.codec.rules.codec import read_entry
@@ -71,6 +72,16 @@ class MemoryLog:
         if records:
             self.mirror.apply_records(records, records[-1].offset + 1)
             self.taken += len(records)
+
+    def mirror_outbox(self) -> None:
+        """Publish the outbox, and apply all records to the store."""
+        self.publish()
+        self.apply_record()
+
+    def drift(self) -> Sequence[ItemDifference]:
+        """The differences between the store and the rule log."""
+        with self.scene.database.reading() as session:
+            return compare(store_side(session, self.scene.store.contents), self.timeline())
 
     def timeline(self) -> RuleTimeline:
         """The rule log in the form that the detector reads."""

@@ -11,16 +11,14 @@ from typing import Any
 from fraud_control.domain.read_models import RuleChanged, RuleInput
 from fraud_control.domain.roles import Actor, Role
 from fraud_control.domain.rule_input import RuleReader
+from fraud_control.feed.events import FeedAlert, FeedCorrection
+from fraud_control.service.alerts.index import AlertIndex
 from fraud_control.service.store_access import StoreAccess
 from fraud_control.settings import ControlPlaneSettings
 from fraud_control.store.database import Database
-from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.schema import TransactionSchema
 from tests.support.control_plane.desk import Desk
-from tests.support.places import ROOT
+from tests.support.rules import LIMITS, SCHEMA
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
-LIMITS = RuleLimits()
 VIC = Actor("vic", Role.VIEWER)
 ANN = Actor("ann", Role.ANALYST)
 ABE = Actor("abe", Role.ANALYST)
@@ -67,6 +65,23 @@ class Scene:
         """Create a service with other settings over the same database."""
         changed = replace(self.settings, **settings)
         return Desk(StoreAccess(self.database, changed, RuleReader(SCHEMA, LIMITS), self.clock))
+
+    def index(self, *alerts: FeedAlert) -> str:
+        """Add alerts to the index, and return the id of the last one."""
+        with self.database.writing() as session:
+            AlertIndex(SCHEMA).add(session, alerts)
+        return alerts[-1].facts.alert_id
+
+    def prune(self, before_ms: int) -> None:
+        """Remove alerts that were appended before a time from the index."""
+        with self.database.writing() as session:
+            AlertIndex(SCHEMA).prune(session, before_ms, self.clock())
+
+    def correct(self, alert_id: str, kind: str) -> None:
+        """Let a nightly correction about an alert arrive in the index."""
+        correction = FeedCorrection(5, 9_000, alert_id, kind, 70, None, None)
+        with self.database.writing() as session:
+            AlertIndex(SCHEMA).correct(session, [correction], self.clock())
 
 
 @cache

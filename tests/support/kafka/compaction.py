@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-)
-
 from fraud_rules.engine.state.head import decode_head
 from fraud_rules.logs.state_topic import HEAD
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
 from tests.support.kafka.state_damage import state_topic
+from tests.support.kafka.timed_topics import set_topic
 
 CLEANED_AT_ONCE: Final = {
     "segment.ms": "100",
@@ -28,14 +22,8 @@ CLEANED_AT_ONCE: Final = {
 
 def configure_state(topics: OwnTopics, **settings: str) -> None:
     """Change settings of the topic. An underscore in a name stands for a dot."""
-    entries = [
-        ConfigEntry(name.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
-        for name, value in settings.items()
-    ]
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topics.names.detector_state, incremental_configs=entries)
-    admin = AdminClient({"bootstrap.servers": topics.bootstrap, "log_level": 0})
-    for done in admin.incremental_alter_configs([resource]).values():
-        done.result()
+    for name, value in settings.items():
+        set_topic(topics.bootstrap, topics.names.detector_state, name.replace("_", "."), value)
 
 
 def compact_continuously(topics: OwnTopics) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
 
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.writer import MAX_RECORD_BYTES
@@ -23,6 +24,13 @@ def recreate(topics: OwnTopics, name: str) -> None:
     declared = [topic for topic in topics.declared if topic.name == name]
     delete_topics(topics.kafka, declared)
     topic_admin.apply(topics.kafka, declared)
+
+
+def remove_records(topics: OwnTopics, name: str, before: int, partition: int = 0) -> None:
+    """Remove the records before an offset, as retention does. -1 removes all."""
+    admin = AdminClient({"bootstrap.servers": topics.bootstrap})
+    for done in admin.delete_records([TopicPartition(name, partition, before)]).values():
+        done.result(180)
 
 
 def state_topic(topics: OwnTopics, detector: str) -> StateTopic:

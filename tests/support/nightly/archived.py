@@ -10,18 +10,17 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
-from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file, write_transactions
+from fraud_rules.batch.archive.files import write_transactions
 from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Table
 from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.replay.recording import RecordedWarmUp, Recording
 from fraud_rules.replay.replay import settings_of_recording
+from tests.support.nightly.log_files import write_log
+from tests.support.records.decoded import decoded_recording
 from tests.support.records.progress import progress_record
 
 TRANSACTIONS = "transactions"
@@ -128,17 +127,7 @@ class Site:
         ]
         if not new:
             return []
-        settings = self.settings
-        rows = decode_transactions(
-            RawTransactions.of(
-                [tx.value for tx in new],
-                [tx.partition for tx in new],
-                [tx.offset for tx in new],
-                [tx.append_ms for tx in new],
-            ),
-            self.schema,
-            settings.record_limits,
-        ).batch
+        rows = decoded_recording(new, self.schema, self.settings.record_limits)
         days = rows.columns[TIME_FIELD].values // DAY_MS
         return [
             write_transactions(self.store, Day(day), rows.take(days == day), self.schema)
@@ -150,17 +139,8 @@ class Site:
     ) -> list[FileEntry]:
         if not records:
             return []
-        n = len(records)
-        times = pa.array([at for at, _, _ in records], pa.int64()).view(LOG_SCHEMA.types[2])
-        columns = [
-            pa.array([0] * n, pa.int32()),
-            pa.array(range(first_offset, first_offset + n), pa.int64()),
-            times,
-            times,
-            pa.array([key for _, key, _ in records], pa.binary()),
-            pa.array([value for _, _, value in records], pa.binary()),
-        ]
-        return [write_file(self.store, table, Day.of(records[0][0]), pa.Table.from_arrays(columns, schema=LOG_SCHEMA))]
+        placed = [(offset, *each) for offset, each in enumerate(records, first_offset)]
+        return [write_log(self.store, table, Day.of(records[0][0]), placed)]
 
 
 def _last_append_ms(recording: Recording, ends: Mapping[str, int]) -> int:

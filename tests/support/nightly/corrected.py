@@ -11,14 +11,13 @@ from fraud_rules.batch.reevaluation.cuts import PinnedTimeline
 from fraud_rules.batch.reevaluation.evaluate import DayRun
 from fraud_rules.batch.reevaluation.feed import arranged
 from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import settings_of_recording
 from tests.support.nightly.cuts import cuts_of_ends
+from tests.support.records.decoded import decoded_recording
 
 
 def corrected_alerts(
@@ -34,16 +33,7 @@ def corrected_alerts(
     batches = [(dict(batch.ends), batch.pin) for batch in recording.batches] + [(rest, len(log))]
     refused = {version for batch in recording.batches for version in batch.rejections}
     cuts = cuts_of_ends([ends for ends, _ in batches], [pin for _, pin in batches], refused)
-    rows = decode_transactions(
-        RawTransactions.of(
-            [tx.value for tx in recording.transactions],
-            [tx.partition for tx in recording.transactions],
-            [tx.offset for tx in recording.transactions],
-            [tx.append_ms for tx in recording.transactions],
-        ),
-        schema,
-        settings.record_limits,
-    ).batch
+    rows = decoded_recording(recording.transactions, schema, settings.record_limits)
     rows = arranged(rows, cuts.batch_of(rows))
     timeline = PinnedTimeline(log, cuts)
     state: dict[int, bytes] = {}

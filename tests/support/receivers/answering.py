@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -13,39 +13,37 @@ from typing import NamedTuple, TypeAlias
 class Request(NamedTuple):
     """A request. The names of its headers have lower-case letters."""
 
+    method: str
     path: str
     headers: dict[str, str]
     body: bytes
 
 
-Answer: TypeAlias = tuple[int, object]
-"""A status, and the body: bytes, or a document that is sent as JSON."""
+Answer: TypeAlias = tuple[int, object] | tuple[int, object, Mapping[str, str]]
+"""A status, the body (bytes, or a document that is sent as JSON), and further headers."""
 
 
 @contextmanager
 def answering(answer: Callable[[Request], Answer]) -> Iterator[str]:
-    """The address of a server that answers each GET and POST, in threads of its own."""
+    """The address of a server that answers each request, in threads of its own."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer()
-
-        def do_POST(self) -> None:
-            self._answer()
-
         def log_message(self, *_: object) -> None:
             """Keep the output of the tests clean."""
 
-        def _answer(self) -> None:
+        def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            status, found = answer(Request(self.path, headers, body))
+            status, found, *further = answer(Request(self.command, self.path, headers, body))
             content = found if isinstance(found, bytes) else json.dumps(found).encode()
             self.send_response(status)
-            self.send_header("Content-Type", "application/json")
+            for name, value in {"Content-Type": "application/json", **(further[0] if further else {})}.items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
+
+        do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815 -- names of the base class
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

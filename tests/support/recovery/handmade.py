@@ -10,8 +10,6 @@ from typing import Any, Final
 
 import msgspec
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.project import Project
@@ -34,7 +32,7 @@ from fraud_rules.stream.pins import Pin
 from fraud_rules.stream.work import WorkReport
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.kafka.records import produce
-from tests.support.kafka.state_damage import recreate
+from tests.support.kafka.state_damage import recreate, remove_records
 
 QUERY: Final = "5b8bf551-4353-4c42-9e48-d17a75685ffe"
 READ: Final = 60
@@ -95,10 +93,7 @@ class HandmadeSite:
         self._parts = len(parts)
 
     def remove_up_to(self, offset: int) -> None:
-        admin = AdminClient({"bootstrap.servers": self.topics.bootstrap})
-        place = TopicPartition(self.topics.names.transactions, 0, offset)
-        for done in admin.delete_records([place]).values():
-            done.result()
+        remove_records(self.topics, self.topics.names.transactions, offset)
 
     def recreate(self, name: str) -> None:
         recreate(self.topics, name)

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import numpy as np
 
-from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.store import ViewStore
 from fraud_rules.engine.statelog import MemoryStateLog
-from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
-from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
-from tests.support.places import ROOT
+from tests.support.records.decoded import decoded
+from tests.support.records.payments import payment_record
+from tests.support.rules import SCHEMA, rule_log
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 SETTINGS = DetectorSettings(key_groups=1, max_out_of_orderness_ms=2_000)
 START_MS = 1_700_000_000_000
 RULES = [
@@ -44,10 +39,7 @@ def timeline() -> RuleTimeline:
         {**common, "ruleId": 3, "groupingKeyNames": RULES[2], "aggregatorFunctionType": "MAX", "limit": 90,
          "cooldownSeconds": 5},
     ]  # fmt: skip
-    entries = [
-        read_entry(i, 1, json.dumps(record).encode(), SCHEMA, SETTINGS.limits) for i, record in enumerate(records)
-    ]
-    return RuleTimeline(entries)
+    return rule_log(records, schema=SCHEMA)
 
 
 def blobs(batches: int, rows: int, seed: int = 1, rules: RuleTimeline | None = None) -> list[bytes]:
@@ -64,21 +56,17 @@ def decoded_batches(batches: int, rows: int, seed: int = 1) -> Iterator[Transact
         append = START_MS + number * 20
         event = append - np.where(random.random(rows) < 0.2, random.integers(0, 3_000, rows), 0)
         values = [
-            json.dumps(
-                {
-                    "transactionId": int(number[i] - (7 if random.random() < 0.02 else 0)),
-                    "eventTime": int(event[i]),
-                    "payeeId": int(random.integers(0, 9)),
-                    "beneficiaryId": int(random.integers(0, 4)),
-                    "paymentType": ("CSH", "CRD", "a type of many letters")[int(random.integers(0, 3))],
-                    "paymentAmount": f"{int(random.integers(100, 10_000)) / 100:.2f}",
-                }
-            ).encode()
+            payment_record(
+                int(number[i] - (7 if random.random() < 0.02 else 0)),
+                int(event[i]),
+                payeeId=int(random.integers(0, 9)),
+                beneficiaryId=int(random.integers(0, 4)),
+                paymentType=("CSH", "CRD", "a type of many letters")[int(random.integers(0, 3))],
+                paymentAmount=f"{int(random.integers(100, 10_000)) / 100:.2f}",
+            )
             for i in range(rows)
         ]
-        yield decode_transactions(
-            RawTransactions.of(values, np.zeros(rows, np.int32), number, append), SCHEMA, RecordLimits()
-        ).batch
+        yield decoded(values, append, number)
 
 
 def comparable(output: KeyGroupOutput) -> tuple[object, ...]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.model.ruleset import GroupingInForce, RuleTimeline
+from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
+from tests.support.rules import rule_log
 
 STREAM_START_MS = 1_700_000_000_000
 
@@ -34,10 +32,7 @@ def payee_rules(
         }
         for number, aggregator in enumerate(aggregators, start=1)
     ]
-    limits = DetectorSettings().limits
-    entries = [read_entry(i, 1, json.dumps(record).encode(), schema, limits) for i, record in enumerate(records)]
-    assert all(entry.change is not None for entry in entries)
-    return RuleTimeline(entries).latest.groupings["payeeId",]
+    return rule_log(records, schema=schema).latest.groupings["payeeId",]
 
 
 def payee_rows(n: int, keys: int, delay_ms: int, seed: int) -> TransactionBatch:

@@ -7,20 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 import pytest
 
 from fraud_rules.batch.archive.erasing import erase_person, reports_with
-from fraud_rules.batch.archive.files import LOG_SCHEMA, read_log, read_transactions, write_file, write_transactions
+from fraud_rules.batch.archive.files import read_log, read_transactions, write_transactions
 from fraud_rules.batch.archive.manifest import FileEntry, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.basis import Basis
 from fraud_rules.batch.reevaluation.daystore import DayStore, write_image
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.errors import DayBusy
 from fraud_rules.model.day import Day
-from fraud_rules.model.limits import RecordLimits
+from tests.support.nightly.log_files import write_log
+from tests.support.records.decoded import decoded
+from tests.support.records.payments import payment_record
 from tests.support.rules import SCHEMA
 
 FIRST, SECOND, THIRD = (Day.parse(f"2026-11-{day}") for day in (20, 21, 22))
@@ -30,21 +29,14 @@ FIELDS = ("payeeId", "beneficiaryId")
 def payments(store: ArchiveStore, day: Day, *pairs: tuple[int, int]) -> FileEntry:
     """A file with a payment for each payer and beneficiary."""
     records = [
-        json.dumps(
-            {"transactionId": at, "eventTime": day.start_ms, "payeeId": payer, "beneficiaryId": other,
-             "paymentType": "CSH", "paymentAmount": 4711}
-        ).encode()
+        payment_record(at, day.start_ms, payeeId=payer, beneficiaryId=other, paymentAmount=4711)
         for at, (payer, other) in enumerate(pairs)
-    ]  # fmt: skip
-    places = list(range(len(records)))
-    raw = RawTransactions.of(records, [0] * len(records), places, [day.start_ms] * len(records))  # type: ignore[arg-type]
-    return write_transactions(store, day, decode_transactions(raw, SCHEMA, RecordLimits()).batch, SCHEMA)
+    ]
+    return write_transactions(store, day, decoded(records, [day.start_ms] * len(records)), SCHEMA)
 
 
 def log(store: ArchiveStore, table: Table, *values: bytes) -> FileEntry:
-    n = len(values)
-    columns: list[list[Any]] = [[0] * n, list(range(n)), [1] * n, [1] * n, [b""] * n, list(values)]
-    return write_file(store, table, FIRST, pa.table(dict(zip(LOG_SCHEMA.names, columns, strict=True)), LOG_SCHEMA))
+    return write_log(store, table, FIRST, [(offset, 1, b"", value) for offset, value in enumerate(values)])
 
 
 def alert(**key: int) -> bytes:

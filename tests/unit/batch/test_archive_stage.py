@@ -17,6 +17,7 @@ from fraud_rules.batch.reevaluation.published import PublishedAlerts
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.model.day import Day
 from tests.support.conformance import load_schema
+from tests.support.records.payments import payment_record
 from tests.support.records.unreadable_alerts import UNREADABLE
 
 DAY = Day.parse("2026-11-18")
@@ -80,8 +81,7 @@ def test_a_batch_of_nothing_but_unreadable_records_writes_no_file(tmp_path: Path
 def test_a_payment_without_an_append_time_is_left_out_as_in_the_detector(tmp_path: Path) -> None:
     """The nightly job would announce an alert for a payment that the detector has quarantined."""
     stage = stage_of(ArchiveStore(tmp_path), "tx", Table.TRANSACTIONS)
-    payment = {"transactionId": 7, "eventTime": DAY.start_ms, "payeeId": 1, "beneficiaryId": 2, "paymentType": "CSH"}
-    value = json.dumps({**payment, "paymentAmount": 1}).encode()
+    value = payment_record(7, DAY.start_ms)
     records = [message("tx", 0, None, value, is_append=False), message("tx", 1, None, value)]
     written = stage.archive([("tx", records)])
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from fraud_rules.batch.archive.compaction import MOST_SMALL, compact
-from fraud_rules.batch.archive.files import LOG_SCHEMA, read_log, write_file
+from fraud_rules.batch.archive.files import read_log
 from fraud_rules.batch.archive.log_merge import merged_log
 from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
@@ -24,32 +24,23 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import DayNotArchived, HistoryLost
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.transaction import TransactionBatch
-from tests.support.conformance import load_schema
 from tests.support.nightly.archived import _progress
 from tests.support.nightly.cuts import cuts_of_ends, evaluated_ends
+from tests.support.nightly.log_files import LogRecord, write_log
+from tests.support.rules import SCHEMA
 
 DAY = Day.parse("2026-11-18")
 SETTINGS = DetectorSettings()
 DETECTOR = SETTINGS.detector.encode()
-SCHEMA = load_schema("default")
 MOST_BYTES = 100
 PARTITIONS = 12
 
-Record = tuple[int, int, bytes, bytes | None]
-"""Offset, append time, key and value."""
+
+def log_file(store: ArchiveStore, records: Sequence[LogRecord], day: Day = DAY) -> FileEntry:
+    return write_log(store, Table.PROGRESS, day, records)
 
 
-def log_file(
-    store: ArchiveStore, records: Sequence[Record], day: Day = DAY, table: Table = Table.PROGRESS
-) -> FileEntry:
-    offsets, times, keys, values = zip(*records, strict=True)
-    stamps = pa.array(times, pa.int64()).view(LOG_SCHEMA.types[2])
-    columns = [pa.array([0] * len(records), pa.int32()), pa.array(offsets, pa.int64()), stamps, stamps, keys, values]
-    columns[4:] = [pa.array(each, pa.binary()) for each in columns[4:]]
-    return write_file(store, table, day, pa.Table.from_arrays(columns, schema=LOG_SCHEMA))
-
-
-def batch(number: int, end: int, at_ms: int, pin: int = 0, partitions: int = 1) -> Record:
+def batch(number: int, end: int, at_ms: int, pin: int = 0, partitions: int = 1) -> LogRecord:
     ends = {str(each): end + each for each in range(partitions)}
     return number, at_ms, DETECTOR, _progress(number, ends, pin, ())
 
@@ -112,7 +103,9 @@ def test_reading_batches_holds_a_block_and_few_bytes_for_each_other_batch(tmp_pa
     def files(store: ArchiveStore) -> list[FileEntry]:
         step_ms = DAY_MS // count
         return [
-            log_file(store, [batch(n, 50 * n, DAY.start_ms + n * step_ms, 0, PARTITIONS) for n in part])
+            write_log(
+                store, Table.PROGRESS, DAY, [batch(n, 50 * n, DAY.start_ms + n * step_ms, 0, PARTITIONS) for n in part]
+            )
             for part in (range(0, count, 2), range(1, count, 2))
         ]
 
@@ -225,7 +218,12 @@ def test_a_merge_of_a_log_holds_a_part_of_each_file_only(tmp_path: Path) -> None
     def written(store: ArchiveStore) -> Iterable[FileEntry]:
         for number in range(files):
             first = number * each
-            yield log_file(store, [(n, DAY.start_ms + n, b"", b"%d" % n + value) for n in range(first, first + each)])
+            yield write_log(
+                store,
+                Table.PROGRESS,
+                DAY,
+                [(n, DAY.start_ms + n, b"", b"%d" % n + value) for n in range(first, first + each)],
+            )
 
     logs = archive(tmp_path, written)
     pool = pa.proxy_memory_pool(pa.default_memory_pool())

@@ -17,12 +17,10 @@ from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import Day
 from fraud_rules.model.ruleset import RuleTimeline
-from tests.support.conformance import load_schema
-from tests.support.rules import sum_rule
+from tests.support.rules import SCHEMA, sum_rule
 
 DAY = Day.parse("2026-11-18")
 SETTINGS = DetectorSettings()
-SCHEMA = load_schema("default")
 REACH = 2
 ROWS = {DAY.plus(-3): 5, DAY.plus(-2): 6, DAY: 7}
 

@@ -16,20 +16,17 @@ import pytest
 from fraud_rules.batch.entity.aggregates import entity_aggregates, rules_of_other_keys
 from fraud_rules.batch.entity.report import entity_report
 from fraud_rules.batch.entity.rows import EntityQuery, EntityRows
-from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.model.ruleset import RuleTimeline
-from fraud_rules.model.schema import DeclaredEntity, TransactionSchema
+from fraud_rules.model.schema import DeclaredEntity
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.replay.recording import RecordedTransaction
 from fraud_rules.replay.replay import Replay
-from tests.support.places import ROOT
-from tests.support.rules import sum_rule
+from tests.support.records.decoded import decoded_recording
+from tests.support.records.payments import payment_record
+from tests.support.rules import SCHEMA, rule_log, sum_rule
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 SETTINGS = DetectorSettings(key_groups=3)
 BEGIN_MS = 1_700_000_000_000
 MINUTE_MS = 60_000
@@ -63,12 +60,7 @@ def timeline() -> RuleTimeline:
     """The rules from the first payment on, and an edit of the first rule."""
     times = [BEGIN_MS - 1_000] * (len(RULES) - 1) + [BEGIN_MS + EDITED_AFTER_MS]
     documents = [{name: value for name, value in each.items() if value is not None} for each in RULES]
-    entries = [
-        read_entry(number, at_ms, json.dumps(document).encode(), SCHEMA, SETTINGS.limits)
-        for number, (at_ms, document) in enumerate(zip(times, documents, strict=True))
-    ]
-    assert all(entry.change is not None for entry in entries), [entry.reasons for entry in entries]
-    return RuleTimeline(entries)
+    return rule_log(documents, times, SCHEMA)
 
 
 def payments(count: int = 400) -> list[RecordedTransaction]:
@@ -77,29 +69,20 @@ def payments(count: int = 400) -> list[RecordedTransaction]:
     found = []
     for number in range(count):
         append_ms = BEGIN_MS + number * MINUTE_MS
-        payment = {
-            "transactionId": number,
-            "eventTime": append_ms - dice.choice([0, 0, 0, 5_000]),
-            "payeeId": dice.randrange(5),
-            "beneficiaryId": 100 + dice.randrange(4),
-            "paymentType": dice.choice(["CSH", "CRD"]),
-            "paymentAmount": dice.randrange(1, 30_000) / 100,
-        }
-        found.append(RecordedTransaction(append_ms, number % 2, number // 2, json.dumps(payment).encode()))
+        record = payment_record(
+            number,
+            append_ms - dice.choice([0, 0, 0, 5_000]),
+            payeeId=dice.randrange(5),
+            beneficiaryId=100 + dice.randrange(4),
+            paymentType=dice.choice(["CSH", "CRD"]),
+            paymentAmount=dice.randrange(1, 30_000) / 100,
+        )
+        found.append(RecordedTransaction(append_ms, number % 2, number // 2, record))
     return found
 
 
 def rows_of(records: list[RecordedTransaction]) -> TransactionBatch:
-    return decode_transactions(
-        RawTransactions.of(
-            [each.value for each in records],
-            [each.partition for each in records],
-            [each.offset for each in records],
-            [each.append_ms for each in records],
-        ),
-        SCHEMA,
-        SETTINGS.record_limits,
-    ).batch
+    return decoded_recording(records, SCHEMA, SETTINGS.record_limits)
 
 
 def replayed(records: list[RecordedTransaction]) -> dict[int, dict[tuple[int, tuple[Any, ...]], tuple[Any, ...]]]:
@@ -226,11 +209,7 @@ def test_the_report_of_a_declared_entity_counts_its_rows_in_both_roles() -> None
         rule(2, groupingKeyNames=["account", "paymentType"], aggregatorFunctionType="COUNT"),
         rule(3),
     ]
-    entries = [
-        read_entry(i, BEGIN_MS - 1_000, json.dumps(each).encode(), schema, SETTINGS.limits)
-        for i, each in enumerate(documents)
-    ]
-    rules = RuleTimeline(entries)
+    rules = rule_log(documents, BEGIN_MS - 1_000, schema)
     batch = rows_of(payments())
     batch.columns["beneficiaryId"].values[:] -= 100
     run = Replay(schema, replace(SETTINGS, evaluations=True), HeapViews())

@@ -13,11 +13,7 @@ from fraud_rules.batch.event_order import OrderedHistory
 from fraud_rules.codec.history.record import HistoryRecord
 from fraud_rules.configuration.settings import DetectorSettings
 from tests.support.conformance import load_schema
-
-
-def record(number: int, time_ms: int) -> bytes:
-    plain = {"transactionId": number, "eventTime": time_ms, "payeeId": 1, "beneficiaryId": 2}
-    return json.dumps({**plain, "paymentType": "CSH", "paymentAmount": 1}).encode()
+from tests.support.records.payments import payment_record
 
 
 def lines(values: list[bytes]) -> list[HistoryRecord]:
@@ -29,7 +25,7 @@ def test_records_come_in_the_order_of_event_time_and_then_of_the_files(
     run_records: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_order, "RUN_RECORDS", run_records)
-    rows = [record(number, 1_000 + number // 2) for number in range(60)]
+    rows = [payment_record(number, 1_000 + number // 2) for number in range(60)]
     shuffled = random.Random(5).sample(rows, len(rows))
     history = OrderedHistory(tmp_path, load_schema("default"), DetectorSettings(event_time_floor_ms=0), 2**42)
     history.add("a", lines(shuffled[:25]))
@@ -46,7 +42,7 @@ def test_an_unreadable_record_stays_behind_the_previous_transaction(
 ) -> None:
     monkeypatch.setattr(event_order, "RUN_RECORDS", run_records)
     history = OrderedHistory(tmp_path, load_schema("default"), DetectorSettings(event_time_floor_ms=0), 2**42)
-    first, second, third = record(1, 100), record(2, 200), record(3, 50)
+    first, second, third = payment_record(1, 100), payment_record(2, 200), payment_record(3, 50)
     history.add("a", lines([first, b"after 100", second, b"after 200", third]))
     assert [row[2] for row in history.rows()] == [third, first, b"after 100", second, b"after 200"]
     assert history.rejected.counts.total() == 2

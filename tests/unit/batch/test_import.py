@@ -26,23 +26,23 @@ from fraud_rules.errors import HistoryRefused, InputInvalid
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
-from tests.support.conformance import load_schema
 from tests.support.processes.fraud_command import fraud
+from tests.support.records.payments import sample_payment
+from tests.support.rules import SCHEMA
 
-SCHEMA = load_schema("default")
 SETTINGS = DetectorSettings()
 DAY = Day.parse("2018-04-01")
 NOW_MS = Day.parse("2026-11-20").start_ms
 RULE = "1,(active),(payeeId),,(paymentAmount),(SUM),(>),(20),(10)"
 ROWS: list[dict[str, Any]] = [
-    {
-        "transactionId": 2**62 + number,
-        "eventTime": DAY.end_ms + (number - 5) * 60_000 + 7,
-        "payeeId": 1 + number % 2,
-        "beneficiaryId": 2,
-        "paymentType": 'C"S,H' if number % 3 else "CRD",
-        "paymentAmount": Decimal(1000 + number) / 100,
-    }
+    sample_payment(
+        2**62 + number,
+        DAY.end_ms + (number - 5) * 60_000 + 7,
+        payeeId=1 + number % 2,
+        beneficiaryId=2,
+        paymentType='C"S,H' if number % 3 else "CRD",
+        paymentAmount=Decimal(1000 + number) / 100,
+    )
     for number in range(10)
 ]
 

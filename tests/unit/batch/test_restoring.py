@@ -5,44 +5,35 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-import pyarrow as pa
 import pytest
 
-from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file, write_transactions
+from fraud_rules.batch.archive.files import write_transactions
 from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.archive.restoring import archived_rules, archived_transactions
 from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.day import Day
-from fraud_rules.model.limits import RecordLimits
+from tests.support.nightly.log_files import write_log
 from tests.support.processes.fraud_command import fraud
+from tests.support.records.decoded import decoded
 from tests.support.rules import SCHEMA
 
 FIRST, SECOND = Day.parse("2026-11-20"), Day.parse("2026-11-21")
-
-
-def rules(*records: tuple[int, bytes | None, bytes | None]) -> pa.Table:
-    columns = [[0] * len(records), [each[0] for each in records], [1] * len(records), [1] * len(records)]
-    keyed = [[each[1] for each in records], [each[2] for each in records]]
-    return pa.table(dict(zip(LOG_SCHEMA.names, [*columns, *keyed], strict=True)), schema=LOG_SCHEMA)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> ArchiveStore:
     store = ArchiveStore(tmp_path / "archive")
     files = [
-        write_file(store, Table.RULES, SECOND, rules((4, None, b"later"), (7, b"2", None))),
-        write_file(store, Table.RULES, FIRST, rules((0, b"1", b"first"), (2, b"control", b"second"))),
+        write_log(store, Table.RULES, SECOND, [(4, 1, None, b"later"), (7, 1, b"2", None)]),
+        write_log(store, Table.RULES, FIRST, [(0, 1, b"1", b"first"), (2, 1, b"control", b"second")]),
     ]
     for day in (FIRST, SECOND):
         record = (
             b'{"transactionId":1,"eventTime":%d,"payeeId":1,"beneficiaryId":1,"paymentType":"CSH","paymentAmount":1}'
             % day.start_ms
         )
-        decoded = decode_transactions(RawTransactions.of([record], [0], [0], [day.start_ms]), SCHEMA, RecordLimits())  # type: ignore[arg-type]
-        files.append(write_transactions(store, day, decoded.batch, SCHEMA))
+        files.append(write_transactions(store, day, decoded([record], [day.start_ms]), SCHEMA))
     store.commit(msgspec.structs.replace(store.latest(), version=1, files=tuple(files)))
     return store
 

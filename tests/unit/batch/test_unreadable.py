@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file
 from fraud_rules.batch.archive.manifest import BatchResult, Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
@@ -19,6 +17,7 @@ from fraud_rules.model.day import Day
 from tests.support.conformance import load_schema
 from tests.support.nightly.archived import _progress
 from tests.support.nightly.cuts import evaluated_ends
+from tests.support.nightly.log_files import write_log
 
 DAY = Day.parse("2026-11-18")
 UNREADABLE = [
@@ -55,13 +54,8 @@ def store(tmp_path: Path) -> ArchiveStore:
 
 
 def _write(store: ArchiveStore, table: Table, values: list[bytes | None]) -> Any:
-    n = len(values)
-    times = pa.array([DAY.start_ms] * n, pa.int64()).view(LOG_SCHEMA.types[2])
-    keys = [b"detector" if table is Table.PROGRESS else b"\xff%d" % i for i in range(n)]
-    columns = [pa.array([0] * n, pa.int32()), pa.array(range(n), pa.int64()), times, times, pa.array(keys), values]
-    return write_file(
-        store, table, DAY, pa.Table.from_arrays([*columns[:5], pa.array(values, pa.binary())], schema=LOG_SCHEMA)
-    )
+    keys = [b"detector" if table is Table.PROGRESS else b"\xff%d" % i for i in range(len(values))]
+    return write_log(store, table, DAY, [(i, DAY.start_ms, keys[i], value) for i, value in enumerate(values)])
 
 
 def test_published_alerts_and_corrections_are_read_past_unreadable_records(

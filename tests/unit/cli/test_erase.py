@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
-import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -18,21 +16,15 @@ from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.proof.document import Seal
 from fraud_rules.proof.signature import check_signature
-from tests.support.control_plane.answering import AnsweringServer, answering
 from tests.support.processes.fraud_command import fraud
+from tests.support.receivers.answering import Request, answering
 from tests.unit.batch.test_archive_erasing import alert, log
 
 PAYER = "4711004711"
 ANSWER = {"person": "id:5e", "fields": ["payeeId"], "erased": {"alerts": 2}, "lists": ["blocked"], "maps": []}
 
 
-@pytest.fixture
-def server() -> Iterator[AnsweringServer]:
-    with answering(ANSWER) as server:
-        yield server
-
-
-def test_an_erasure_writes_a_signed_certificate_without_the_id(server: AnsweringServer, tmp_path: Path) -> None:
+def test_an_erasure_writes_a_signed_certificate_without_the_id(tmp_path: Path) -> None:
     key, archive, output = tmp_path / "key.pem", tmp_path / "archive", tmp_path / "erased.json"
     private = Ed25519PrivateKey.generate()
     key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
@@ -40,15 +32,16 @@ def test_an_erasure_writes_a_signed_certificate_without_the_id(server: Answering
     store, masked, other = ArchiveStore(archive), alert(payeeId=int(PAYER)), alert(beneficiaryId=int(PAYER))
     store.commit(msgspec.structs.replace(store.latest(), version=1, files=(log(store, Table.ALERTS, masked, other),)))
     (archive / "whatif/a/result.json").write_text(f'{{"payeeId":{PAYER}}}')
-    environ = {"FRAUD_CONTROL_URL": server.url, "FRAUD_CONTROL_TOKEN": "token"}
+    asked: list[Request] = []
     words = ("erase", "--payer", PAYER, "--archive", str(archive), "--key", str(key), "--output", str(output))
-    ended = fraud(*words, env=environ)
+    with answering(lambda request: asked.append(request) or (200, ANSWER)) as url:
+        ended = fraud(*words, env={"FRAUD_CONTROL_URL": url, "FRAUD_CONTROL_TOKEN": "token"})
     assert ended.exit_code == 0, ended.err
-    body = b'{"value":"%b"}' % PAYER.encode()
-    (erasing, kept) = server.asked
-    assert erasing == ("/fraud/control/api/erasures", "Bearer token", body)
-    assert kept[0] == "/fraud/control/api/erasures/certificates"
-    assert json.loads(kept[2]) == json.loads(output.read_bytes())
+    erasing, kept = asked
+    assert (erasing.path, erasing.headers["authorization"]) == ("/fraud/control/api/erasures", "Bearer token")
+    assert erasing.body == b'{"value":"%b"}' % PAYER.encode()
+    assert kept.path == "/fraud/control/api/erasures/certificates"
+    assert json.loads(kept.body) == json.loads(output.read_bytes())
     assert "kept: list blocked: `fraud lists remove blocked ID`" in ended.err
     assert "kept: topic restrictions: declare a `retention`" in ended.err
     assert "kept: archive whatif/a: delete the folder" in ended.err

@@ -11,11 +11,8 @@ from fraud_rules.cli.display.rule_tables import print_applied, print_validated
 from fraud_rules.codec.rules.apply import plan_records, validate_files
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.ruleset import RuleSet
-from fraud_rules.model.schema import TransactionSchema
-from tests.support.places import ROOT
-from tests.support.rules import sum_rule
+from tests.support.rules import SCHEMA, sum_rule
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 RULE = sum_rule(7, limit=20000, windowMinutes=20, filter="paymentType = 'CSH'")
 WORDS = (
     "Alert when one payer has a total amount of more than 20,000 EUR within 20 minutes. "

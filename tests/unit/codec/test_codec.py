@@ -27,9 +27,9 @@ from tests.support.records.corpus import (
     RejectedCase,
     raw_records,
 )
+from tests.support.rules import SCHEMA
 
 MALFORMED = [case for case in REJECTED if not case.reason.endswith("_event_time")]
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 STRING_IDS = TransactionSchema.parse(
     {
         "fields": [

@@ -12,12 +12,10 @@ from collections.abc import Iterator
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.model.limits import RecordLimits
-from fraud_rules.model.schema import TransactionSchema
-from tests.support.places import ROOT
 from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED
 from tests.support.records.reference import reference
+from tests.support.rules import SCHEMA
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 RECORDS = int(os.environ.get("FUZZ_RECORDS", "20000"))
 SEED = int(os.environ.get("FUZZ_SEED", "7"))
 BATCH = 2_000

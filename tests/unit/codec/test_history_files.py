@@ -20,9 +20,8 @@ from fraud_rules.codec.history.producer_form import producer_records
 from fraud_rules.errors import HistoryRefused, InputInvalid
 from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.schema import Envelope, TransactionSchema
-from tests.support.conformance import load_schema
+from tests.support.rules import SCHEMA
 
-SCHEMA = load_schema("default")
 NAMES = "transactionId,eventTime,payeeId,beneficiaryId,paymentType,paymentAmount"
 ROW = "1,2023-11-14T22:13:20Z,1,2,CSH,1.50"
 TIME_MS = 1_700_000_000_000

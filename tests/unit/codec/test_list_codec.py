@@ -16,10 +16,8 @@ from fraud_rules.codec.rules.lazy import EntryReader
 from fraud_rules.errors import RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListChange, ListOperation, ListType
-from tests.support.conformance import load_schema
+from tests.support.rules import LIMITS, SCHEMA
 
-SCHEMA = load_schema("default")
-LIMITS = RuleLimits()
 SET = {"listName": "mules", "listOperation": "SET", "listType": "long", "values": [1, 2]}
 
 

@@ -10,13 +10,10 @@ import pytest
 from fraud_rules.codec.rules.codec import parse_rule_record
 from fraud_rules.codec.rules.collections.maps import encode_map_records
 from fraud_rules.errors import RuleRejected
-from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.value_list import ListOperation, ListType
 from fraud_rules.model.value_map import MapChange, MapType, MapValueType
-from tests.support.conformance import load_schema
+from tests.support.rules import LIMITS, SCHEMA
 
-SCHEMA = load_schema("default")
-LIMITS = RuleLimits()
 SET = {
     "mapName": "limits", "mapOperation": "SET", "keyType": "long", "valueType": "decimal", "entries": {"7": "250.00"},
 }  # fmt: skip

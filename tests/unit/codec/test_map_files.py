@@ -19,14 +19,11 @@ from fraud_rules.codec.rules.collections.files import (
 from fraud_rules.codec.rules.collections.lines import content_lines, entry_line, fields_of
 from fraud_rules.codec.rules.collections.plan import plan_set
 from fraud_rules.codec.rules.export import RuleFormat
-from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.value_list import CollectionKind, ListType
 from fraud_rules.model.value_map import MapType, MapValue, MapValueType, ValueMap
-from tests.support.conformance import load_schema
+from tests.support.rules import LIMITS, SCHEMA
 
-LIMITS = RuleLimits()
-SCHEMA = load_schema("default")
 JSON, YAML, TEXT = RuleFormat
 SUFFIXES = {JSON: "json", YAML: "yaml", TEXT: "txt"}
 NUMBERS = MapType(ListType.LONG, MapValueType.DECIMAL)

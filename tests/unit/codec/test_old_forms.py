@@ -11,10 +11,9 @@ import pytest
 from fraud_rules.codec.rules.codec import RuleLimits, parse_rule_record, read_entry
 from fraud_rules.codec.rules.old_forms import old_form_reports
 from fraud_rules.errors import RuleRejected
-from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from tests.support.places import ROOT
-from tests.support.rules import count_rule
+from tests.support.rules import count_rule, rule_log
 
 DEFAULT = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 SCHEMA = TransactionSchema((*DEFAULT.fields, Field("like", FieldType.LONG)))
@@ -24,10 +23,7 @@ RULE = count_rule(limit=10, windowMinutes=20)
 
 def reports(*rules: Mapping[str, Any]) -> list[str]:
     """The reports about the rules in force of a log with these records."""
-    records = [json.dumps({**RULE, **members}).encode() for members in rules]
-    entries = [read_entry(version, 1_000, record, SCHEMA, LIMITS) for version, record in enumerate(records)]
-    timeline = RuleTimeline(entries)
-    assert [entry.reasons for entry in timeline.entries] == [()] * len(rules)
+    timeline = rule_log([{**RULE, **members} for members in rules], 1_000, SCHEMA)
     return list(old_form_reports([each.rule for each in timeline.latest.rules.values()], SCHEMA, LIMITS))
 
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any
 
-import numpy as np
 import pytest
 
-from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
@@ -19,11 +14,11 @@ from fraud_rules.engine.rule_meter import RuleMeter
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.engine.task_rows import rows_of_blobs, spread
-from fraud_rules.model.limits import RecordLimits, RuleLimits
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
-from tests.support.rules import SCHEMA, count_rule
+from tests.support.records.decoded import decoded
+from tests.support.rules import SCHEMA, count_rule, rule_log
 
 START_MS, ROWS, KEY_GROUPS = 1_700_000_000_000, 300, 4
 RULE = count_rule(limit=1000, windowMinutes=20)
@@ -32,8 +27,7 @@ CASH, LARGE = "paymentType = 'CSH'", "paymentAmount >= 100"
 
 def timeline(*changes: tuple[int, dict[str, Any]]) -> RuleTimeline:
     """Rules by their append times."""
-    records = [(at_ms, json.dumps({**RULE, **members}).encode()) for at_ms, members in changes]
-    return RuleTimeline([read_entry(i, at_ms, text, SCHEMA, RuleLimits()) for i, (at_ms, text) in enumerate(records)])
+    return rule_log([{**RULE, **members} for _, members in changes], [at_ms for at_ms, _ in changes])
 
 
 def transactions() -> TransactionBatch:
@@ -43,9 +37,7 @@ def transactions() -> TransactionBatch:
         % (i, START_MS + i, i % 20, b"CRD" if i % 3 else b"CSH", 100 if i < ROWS // 2 else 1)
         for i in range(ROWS)
     ]
-    zeros, offsets = np.zeros(ROWS, np.int32), np.arange(ROWS)
-    records = RawTransactions.of(values, zeros, offsets, START_MS + offsets)
-    return decode_transactions(records, SCHEMA, RecordLimits()).batch
+    return decoded(values, range(START_MS, START_MS + ROWS))
 
 
 def outputs(rules: RuleTimeline, *, small: bool, meter: RuleMeter | None) -> list[KeyGroupOutput]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
-from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
@@ -19,11 +15,11 @@ from fraud_rules.engine.rule_meter import RuleMeter
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.engine.window.instructions import HAS_CYCLES
-from fraud_rules.model.limits import RecordLimits, RuleLimits
 from fraud_rules.model.output import KeyGroupOutput, RuleCost
-from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.stream.rule_costs import INTERVAL_MS, RuleCosts
-from tests.support.rules import SCHEMA
+from tests.support.records.decoded import decoded
+from tests.support.rules import SCHEMA, rule_log
 
 START_MS = 1_700_000_000_000
 ROWS, BATCHES = 400, 12
@@ -43,19 +39,9 @@ RULES: dict[int, dict[str, Any]] = {
 
 
 def timeline() -> RuleTimeline:
-    entries = []
-    for rule_id, members in RULES.items():
-        record = {
-            "ruleId": rule_id,
-            "ruleState": "ACTIVE",
-            "groupingKeyNames": ["payeeId"],
-            "aggregateFieldName": "paymentAmount",
-            "limitOperatorType": ">",
-            **members,
-        }
-        entries.append(read_entry(rule_id, START_MS - 1, json.dumps(record).encode(), SCHEMA, RuleLimits()))
-        assert entries[-1].change is not None, entries[-1].reasons
-    return RuleTimeline(entries)
+    common = {"ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "limitOperatorType": ">"}
+    common["aggregateFieldName"] = "paymentAmount"
+    return rule_log([{"ruleId": rule_id, **common, **each} for rule_id, each in RULES.items()], START_MS - 1)
 
 
 def outputs(meter: RuleMeter | None) -> list[KeyGroupOutput]:
@@ -68,11 +54,9 @@ def outputs(meter: RuleMeter | None) -> list[KeyGroupOutput]:
             b'"paymentAmount":12.50}' % (first + i, at_ms[i], i % 10, i % 3)
             for i in range(ROWS)
         ]
-        decoded = decode_transactions(
-            RawTransactions.of(values, np.zeros(ROWS), first + np.arange(ROWS), at_ms), SCHEMA, RecordLimits()
-        )
+        batch_rows = decoded(values, at_ms, first + np.arange(ROWS))
         engine = KeyGroupEngine(0, SCHEMA, DetectorSettings(key_groups=1), log, views, meter=meter)
-        found.append(engine.process([fan_out(decoded.batch, rules, SCHEMA, 1)[0]], rules, batch, START_MS))
+        found.append(engine.process([fan_out(batch_rows, rules, SCHEMA, 1)[0]], rules, batch, START_MS))
     return [KeyGroupOutput.decode(each.encode()) for each in found]
 
 
@@ -104,14 +88,13 @@ def test_reports_are_sorted_bounded_and_only_about_rules_in_force() -> None:
     def output(*found: RuleCost) -> KeyGroupOutput:
         return KeyGroupOutput(0, 0, 0, 0, None, [], [], [], [], costs=list(found))
 
-    entries = [entry for entry in timeline().entries if entry.version in (1, 2)]
-    in_force = RuleTimeline([LogEntry.accepted(each.version, 0, each.change) for each in entries if each.change]).latest
+    in_force = RuleTimeline(timeline().entries[:2]).latest
     costs = RuleCosts()
-    costs.add([output(RuleCost(1, 10.0, 100), RuleCost(2, 50.0, 10), RuleCost(9, 99.0, 10))])
-    costs.add([output(RuleCost(1, 40.0, 50))])
+    costs.add([output(RuleCost(0, 10.0, 100), RuleCost(1, 50.0, 10), RuleCost(9, 99.0, 10))])
+    costs.add([output(RuleCost(0, 40.0, 50))])
     assert [(each.rule_id, each.rule_version, each.cpu_ns) for each in costs.due_report(in_force, 1_000)] == [
-        (2, 2, 50.0),
-        (1, 1, 20.0),
+        (2, 1, 50.0),
+        (1, 0, 20.0),
     ]
     assert costs.due_report(in_force, 1_000 + INTERVAL_MS - 1) == []
     assert len(costs.due_report(in_force, 1_000 + INTERVAL_MS)) == 2

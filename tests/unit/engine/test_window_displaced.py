@@ -19,18 +19,16 @@ from fraud_rules.engine.window import displaced
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import KIND_STDDEV
 from fraud_rules.model.ruleset import GroupingInForce
-from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.replay import replay
 from tests.support import oracle
 from tests.support.conformance import Case, differences, failing_cases, load_schema, same_answer
-from tests.support.places import ROOT
+from tests.support.rules import SCHEMA
 from tests.support.streams.features import previous_documents
 from tests.support.streams.generated import documents
 from tests.support.streams.long import long_document
 from tests.support.streams.payee_rules import payee_rows, payee_rules
 from tests.support.streams.runs import STREAMS, check_long, check_stream, described, stream_seeds
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 NULLABLE = load_schema("nullable")
 SETTINGS = DetectorSettings()
 NEVER = 1 << 60

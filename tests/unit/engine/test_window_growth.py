@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 
-from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.arrays import HeapArrays
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.plan import GroupingPlan
-from fraud_rules.model.ruleset import RuleTimeline
-from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
-from tests.support.places import ROOT
-from tests.support.rules import sum_rule
+from tests.support.rules import SCHEMA, rule_log, sum_rule
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 START_MS = 1_700_000_000_000
 
 
 def _state(grouping: Sequence[str], members: Mapping[str, object]) -> tuple[GroupingState, GroupingPlan]:
     """An empty grouping state, and the plan of one SUM rule over all its rows. `members` override the rule's."""
     rule = sum_rule(groupingKeyNames=list(grouping))
-    entry = read_entry(0, 1, json.dumps(rule | members).encode(), SCHEMA, DetectorSettings().limits)
     state = GroupingState.create(SCHEMA, tuple(grouping), HeapArrays())
-    return state, state.plan([RuleTimeline([entry]).latest.groupings[tuple(grouping)]])
+    return state, state.plan([rule_log([rule | members]).latest.groupings[tuple(grouping)]])
 
 
 def _batch(ids: np.ndarray, times: np.ndarray, payees: np.ndarray, texts: Sequence[str]) -> TransactionBatch:

@@ -17,12 +17,10 @@ from fraud_rules.engine.state.arrays import HeapArrays
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.window import layout as at
 from fraud_rules.model.ruleset import GroupingInForce
-from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
-from tests.support.places import ROOT
+from tests.support.rules import SCHEMA
 from tests.support.streams.payee_rules import payee_rows, payee_rules
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 OUT_OF_ORDER_MS = 5_000
 AGGREGATORS = ("SUM", "COUNT", "MIN", "MAX", "AVG", "STDDEV", "COUNT_DISTINCT")
 

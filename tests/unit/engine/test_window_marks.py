@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
-from fraud_rules.model.limits import RecordLimits, RuleLimits
+from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
-from fraud_rules.model.schema import TransactionSchema
-from tests.support.places import ROOT
+from tests.support.records.decoded import decoded
+from tests.support.rules import SCHEMA, rule_log
 from tests.support.streams.runs import numbers
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 START_MS = 1_700_000_000_000
 LONGEST_S = 60
 
@@ -36,19 +31,12 @@ def settings(longest_s: int) -> DetectorSettings:
 
 def timeline(rules: Sequence[dict[str, Any]]) -> RuleTimeline:
     """The rules, appended at the seconds after the beginning that their `at` says."""
-    entries = []
-    for version, rule in enumerate(rules):
-        record = {
-            "ruleState": "ACTIVE",
-            "groupingKeyNames": ["payeeId"],
-            "aggregateFieldName": "paymentAmount",
-            "limitOperatorType": ">=",
-            **{name: value for name, value in rule.items() if name != "at"},
-        }
-        at_ms = START_MS + 1_000 * rule.get("at", -1)
-        entries.append(read_entry(version, at_ms, json.dumps(record).encode(), SCHEMA, RuleLimits()))
-        assert entries[-1].change is not None, entries[-1].reasons
-    return RuleTimeline(entries)
+    common = {"ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "limitOperatorType": ">="}
+    plain = [{name: value for name, value in rule.items() if name != "at"} for rule in rules]
+    return rule_log(
+        [{**common, "aggregateFieldName": "paymentAmount", **rule} for rule in plain],
+        [START_MS + 1_000 * rule.get("at", -1) for rule in rules],
+    )
 
 
 def packed(payees: np.ndarray, at_ms: np.ndarray, first: int, rules: RuleTimeline) -> bytes:
@@ -58,11 +46,7 @@ def packed(payees: np.ndarray, at_ms: np.ndarray, first: int, rules: RuleTimelin
         % (first + i, at_ms[i] - (2_999 if i % 7 == 3 else 0), payees[i])
         for i in range(len(payees))
     ]
-    offsets = first + np.arange(len(payees))
-    decoded = decode_transactions(
-        RawTransactions.of(values, np.zeros(len(payees)), offsets, at_ms), SCHEMA, RecordLimits()
-    )
-    return fan_out(decoded.batch, rules, SCHEMA, 1)[0]
+    return fan_out(decoded(values, at_ms, first + np.arange(len(payees))), rules, SCHEMA, 1)[0]
 
 
 @pytest.mark.parametrize(

@@ -5,25 +5,17 @@ The tests count how many places a search visits, because a count does not depend
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
-from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.arrays import HeapArrays
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.window import hash_tables
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import StateArrays
-from fraud_rules.model.ruleset import RuleTimeline
-from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
-from tests.support.places import ROOT
-from tests.support.rules import count_rule
+from tests.support.rules import SCHEMA, count_rule, rule_log
 
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 START_MS = 1_700_000_000_000
 VISITS = 2.0
 """More than the expected visits of a search in a table that is half full: 1.5."""
@@ -31,9 +23,7 @@ VISITS = 2.0
 
 def state_after(ids: np.ndarray, payees: np.ndarray, rules: int) -> StateArrays:
     """The arrays of a state after one payment for each id, under rules that alert on every payment."""
-    rule = count_rule(limit=1, windowMinutes=60)
-    records = [json.dumps({**rule, "ruleId": 1 + i}).encode() for i in range(rules)]
-    entries = [read_entry(i, 1, record, SCHEMA, DetectorSettings().limits) for i, record in enumerate(records)]
+    grouping = rule_log(count_rule(1 + i, limit=1, windowMinutes=60) for i in range(rules)).latest.groupings["payeeId",]
     n = len(ids)
     zeros, times = np.zeros(n, dtype=np.int64), np.full(n, START_MS)
     whole = {
@@ -48,7 +38,7 @@ def state_after(ids: np.ndarray, payees: np.ndarray, rules: int) -> StateArrays:
     columns["paymentType"] = Column(zeros, None, ("CSH",))
     batch = TransactionBatch(times, zeros.astype(np.int32), np.arange(n), columns)
     state = GroupingState.create(SCHEMA, ("payeeId",), HeapArrays())
-    plan = state.plan([RuleTimeline(entries).latest.groupings["payeeId",]])
+    plan = state.plan([grouping])
     state.accept(batch, zeros, plan, 0, explain=False)
     return state._view.state
 

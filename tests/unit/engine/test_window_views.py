@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 
 from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.chunk_ages import MERGE_WIDTH
@@ -23,12 +21,13 @@ from fraud_rules.engine.state.head import Head, decode_head
 from fraud_rules.engine.state.store import HeapViews, MappedViews
 from fraud_rules.engine.statelog import MemoryStateLog, StateVersion
 from fraud_rules.errors import Stalled, StorageFull
-from fraud_rules.model.limits import RecordLimits, RuleLimits
+from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import KeyGroupOutput, MarkUpdate
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.runtime.lock_wait import LockPatience
-from tests.support.rules import sum_rule
+from tests.support.records.decoded import decoded
+from tests.support.rules import rule_log, sum_rule
 from tests.support.small_disk import small_disk
 from tests.support.streams.packed import RULES, SCHEMA, SETTINGS, START_MS, blobs, comparable, run, timeline
 
@@ -98,13 +97,8 @@ def test_a_worker_opens_a_view_of_another_worker_with_any_valid_filter(
     terms: int, term: str, limits: RuleLimits, tmp_path: Path
 ) -> None:
     text = " or ".join(term.format(n) for n in range(terms))
-    record = json.dumps(
-        {"ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": RULES[1], "aggregateFieldName": "paymentAmount",
-         "aggregatorFunctionType": "SUM", "limitOperatorType": ">", "limit": 300, "windowSeconds": 10, "filter": text}
-    )  # fmt: skip
-    entry = read_entry(0, 1, record.encode(), SCHEMA, limits)
-    assert entry.change is not None, entry.reasons
-    rules, settings, log = RuleTimeline([entry]), replace(SETTINGS, limits=limits), MemoryStateLog()
+    record = sum_rule(groupingKeyNames=RULES[1], limit=300, windowSeconds=10, filter=text)
+    rules, settings, log = rule_log([record], limits=limits), replace(SETTINGS, limits=limits), MemoryStateLog()
     workers = [MappedViews(tmp_path, SCHEMA), MappedViews(tmp_path, SCHEMA)]
     found = [
         comparable(KeyGroupEngine(0, SCHEMA, settings, log, workers[batch % 2]).process([blob], rules, batch, 0))
@@ -210,10 +204,7 @@ def app_payments(batch: int, rules: RuleTimeline, schema: TransactionSchema) -> 
         b'"channel":"app"}' % (10**9 + batch * 5 + i, at_ms[i])
         for i in range(5)
     ]
-    decoded = decode_transactions(
-        RawTransactions.of(values, np.zeros(5), 10**6 + batch * 5 + np.arange(5), at_ms), schema, RecordLimits()
-    )
-    return fan_out(decoded.batch, rules, schema, 1)[0]
+    return fan_out(decoded(values, at_ms, 10**6 + batch * 5 + np.arange(5), schema), rules, schema, 1)[0]
 
 
 def test_the_log_stays_small() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from fraud_control.domain.errors import NotFound
 from fraud_control.domain.lifecycle import StateName
-from fraud_control.service.alerts.index import AlertIndex
 from fraud_control.service.reading.approval_figures import present_figures, saved_what_if, shadow_figures
 from fraud_rules.batch.whatif.place import FOLDER, report_name
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record
@@ -22,10 +21,7 @@ DAY_MS = 86_400_000
 
 def shadow_alert(scene: Scene, at_s: int, number: int, rule_id: int) -> str:
     """Index a shadow alert `at_s` seconds after the scene's clock, and return its id."""
-    found = alert(scene.clock.now_ms // 1_000 + at_s + number, rule_id, shadow=True)
-    with scene.database.writing() as session:
-        AlertIndex(SCHEMA).add(session, [found])
-    return found.facts.alert_id
+    return scene.index(alert(scene.clock.now_ms // 1_000 + at_s + number, rule_id, shadow=True))
 
 
 def test_shadow_alerts_count_since_the_rule_has_its_document(scene: Scene) -> None:
@@ -59,8 +55,7 @@ def test_shadow_alerts_count_since_the_rule_has_its_document(scene: Scene) -> No
 
 
 def live_alert(scene: Scene, at_s: int, number: int, *, shadow: bool = False) -> None:
-    with scene.database.writing() as session:
-        AlertIndex(SCHEMA).add(session, [alert(scene.clock.now_ms // 1_000 + at_s + number, 1, shadow=shadow)])
+    scene.index(alert(scene.clock.now_ms // 1_000 + at_s + number, 1, shadow=shadow))
 
 
 def test_the_present_rate_counts_since_the_rule_has_its_content(scene: Scene) -> None:

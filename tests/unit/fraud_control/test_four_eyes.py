@@ -41,6 +41,16 @@ def request(service: Desk, who: Actor, state: StateName = ACTIVE) -> Approval:
     return pending(service.change_state(who, 1, service.rule(1).row.revision, state, comment=REASON).row.pending)
 
 
+def request_edit(service: Desk, who: Actor, **members: object) -> Approval:
+    revision = service.rule(1).row.revision
+    return pending(service.edit(who, 1, revision, rule_input(**members), comment=REASON).row.pending)
+
+
+def request_rollback(service: Desk, who: Actor, target: int) -> Approval:
+    revision = service.rule(1).row.revision
+    return pending(service.rollback(who, 1, revision, target, comment=REASON).row.pending)
+
+
 def pending(found: Approval | None) -> Approval:
     assert found is not None
     return found
@@ -71,9 +81,7 @@ def test_an_approval_ends_the_part_of_the_contributors_before_it(service: Desk) 
     edit(service, PAT, limit=1)
     edit(service, ABE, limit=1, name="Money mules")
     approve(service, PIA, request(service, ABE))
-    edited = pending(
-        service.edit(ANN, 1, service.rule(1).row.revision, rule_input(limit=30), comment=REASON).row.pending
-    )
+    edited = request_edit(service, ANN, limit=30)
     assert edited.contributors == ["abe", "ann"]
     approve(service, PAT, edited)
 
@@ -102,19 +110,16 @@ def test_a_rollback_brings_back_the_contributors_of_its_revision(service: Desk) 
     inherits_pats_limit = service.rule(1).row.revision
     edit(service, ANN, limit=20)
     approve(service, PIA, request(service, ANN))
-    rollback = service.rollback(ANN, 1, service.rule(1).row.revision, inherits_pats_limit, comment=REASON).row.pending
-    refuse(service, PAT, pending(rollback))
-    approve(service, ADA, pending(rollback))
+    rollback = request_rollback(service, ANN, inherits_pats_limit)
+    refuse(service, PAT, rollback)
+    approve(service, ADA, rollback)
     assert service.rule(1).row.document["limit"] == 1
 
 
 def test_an_approver_rolls_back_to_approved_content_at_once(service: Desk) -> None:
     """Ann asks for a limit of 3, pat approves it, and it floods. Pat ends the flood alone."""
     approve(service, PIA, request(service, ANN))
-    edited = service.edit(
-        ANN, 1, service.rule(1).row.revision, rule_input(name="Mules", limit=3), comment=REASON
-    ).row.pending
-    approve(service, PAT, pending(edited))
+    approve(service, PAT, request_edit(service, ANN, name="Mules", limit=3))
     good, flood = service.revisions(1).items[1], service.revisions(1).items[0]
     assert service.approved_revisions(1, service.revisions(1).items) >= {good.revision, flood.revision}
     restored = service.rollback(PAT, 1, flood.revision, good.revision, "flood")
@@ -122,9 +127,9 @@ def test_an_approver_rolls_back_to_approved_content_at_once(service: Desk) -> No
     row = service.audit_rows().items[0]
     assert (row.who, row.action) == ("pat", "rule.rollback")
     assert row.after is not None and row.after["approvedBefore"] == "approval 1 by pia"
-    asked = service.rollback(ANN, 1, restored.row.revision, flood.revision, comment=REASON).row.pending
-    assert pending(asked).action == "rollback", "an analyst asks for it"
-    assert pending(asked).contributors == ["ann"], "the restored content was approved, so pat changed nothing since"
+    asked = request_rollback(service, ANN, flood.revision)
+    assert asked.action == "rollback", "an analyst asks for it"
+    assert asked.contributors == ["ann"], "the restored content was approved, so pat changed nothing since"
 
 
 def test_a_rollback_to_content_that_was_never_approved_waits(service: Desk) -> None:
@@ -133,17 +138,15 @@ def test_a_rollback_to_content_that_was_never_approved_waits(service: Desk) -> N
     edit(service, ABE, limit=20)
     approve(service, PIA, request(service, ABE))
     assert unapproved not in service.approved_revisions(1, service.revisions(1).items)
-    requested = pending(service.rollback(PIA, 1, service.rule(1).row.revision, unapproved, comment=REASON).row.pending)
-    refuse(service, PIA, requested)
+    refuse(service, PIA, request_rollback(service, PIA, unapproved))
 
 
 def test_an_approval_by_a_contributor_does_not_cover_a_rollback(scene: Scene, service: Desk) -> None:
     edit(service, PAT, limit=1)
     approve(scene.another(four_eyes=False), PAT, request(service, ANN))
     own = service.rule(1).row.revision
-    approve(service, PIA, pending(service.edit(ANN, 1, own, rule_input(limit=20), comment=REASON).row.pending))
-    rolled = service.rollback(PAT, 1, service.rule(1).row.revision, own, comment=REASON)
-    assert pending(rolled.row.pending).action == "rollback"
+    approve(service, PIA, request_edit(service, ANN, limit=20))
+    assert request_rollback(service, PAT, own).action == "rollback"
 
 
 def test_the_approvals_of_a_deleted_rule_do_not_cover_a_new_one_with_its_number(service: Desk) -> None:
@@ -153,8 +156,7 @@ def test_the_approvals_of_a_deleted_rule_do_not_cover_a_new_one_with_its_number(
     service.create(ANN, rule_input(ruleId=1, limit=40))
     service.change_state(ANN, 1, service.rule(1).row.revision, SHADOW)
     approve(service, PIA, request(service, ANN))
-    rolled = service.rollback(PAT, 1, service.rule(1).row.revision, old, comment=REASON)
-    assert pending(rolled.row.pending).action == "rollback"
+    assert request_rollback(service, PAT, old).action == "rollback"
 
 
 def test_a_seed_file_counts_as_approved(scene: Scene) -> None:
@@ -194,8 +196,7 @@ def test_a_new_rule_with_the_id_of_a_deleted_one_has_its_own_contributors(servic
     approve(service, PAT, request(service, ANN))
 
 
-def test_a_record_of_another_program_keeps_the_contributors(scene: Scene, service: Desk) -> None:
-    log = MemoryLog(scene)
+def test_a_record_of_another_program_keeps_the_contributors(service: Desk, log: MemoryLog) -> None:
     log.publish()
     edit(service, PAT, limit=1)
     log.publish()
@@ -205,9 +206,8 @@ def test_a_record_of_another_program_keeps_the_contributors(scene: Scene, servic
     refuse(service, PAT, request(service, ANN))
 
 
-def test_a_source_in_the_log_is_no_user(scene: Scene, service: Desk) -> None:
+def test_a_source_in_the_log_is_no_user(service: Desk, log: MemoryLog) -> None:
     """A record cannot make a user a contributor, and so exclude an approver, nor the author of a change."""
-    log = MemoryLog(scene)
     log.publish()
     log.write(ruleId=1, ruleState="SHADOW", limit=1, source="pat")
     log.apply_record()
@@ -226,8 +226,7 @@ def test_a_rollback_to_force_needs_the_right_to_force(service: Desk) -> None:
     approve(service, PIA, request(service, ANN))
     with pytest.raises(RequestRefused, match="force"):
         service.rollback(ANN, 1, service.rule(1).row.revision, forced)
-    rolled = service.rollback(PAT, 1, service.rule(1).row.revision, forced, comment=REASON)
-    assert pending(rolled.row.pending).document["force"] is True
+    assert request_rollback(service, PAT, forced).document["force"] is True
 
 
 NAMES_MULES = {"name": "Mules", "limit": 20, "when": "beneficiaryId in list('mules')"}
@@ -277,22 +276,17 @@ def test_a_change_of_a_list_that_only_a_request_names_withdraws_it(service: Desk
     approve(service, PIA, request(service, ANN))
     service.lists.create(ABE, "safe", CollectionInput(ListOperation.SET, ("1",), ListType.LONG))
     members = {"name": "Mules", "limit": 20, "when": "beneficiaryId not in list('safe')"}
-    requested = pending(
-        service.edit(PIA, 1, service.rule(1).row.revision, rule_input(**members), comment=REASON).row.pending
-    )
+    requested = request_edit(service, PIA, **members)
     service.lists.change(ABE, "safe", None, CollectionInput(ListOperation.ADD, ("2",)))
     refused_as_changed(service, PAT, requested, "the list safe")
-    again = pending(
-        service.edit(PIA, 1, service.rule(1).row.revision, rule_input(**members), comment=REASON).row.pending
-    )
+    again = request_edit(service, PIA, **members)
     assert again.contributors == ["abe", "ann", "pia"]
     approve(service, PAT, again)
 
 
 def test_a_change_of_a_list_by_another_writer_withdraws_the_request(
-    service: Desk, lists: CollectionDesk, scene: Scene
+    service: Desk, lists: CollectionDesk, log: MemoryLog
 ) -> None:
-    log = MemoryLog(scene)
     log.publish()
     requested = request(service, ANN)
     log.append(b'{"listName": "mules", "listOperation": "ADD", "values": [7], "source": "cli"}', b"list:mules")
@@ -319,11 +313,7 @@ def test_the_expiry_of_a_value_keeps_the_request_but_the_approver_reads_it_again
 def test_an_approval_of_a_rule_covers_the_values_of_its_lists(service: Desk, lists: CollectionDesk) -> None:
     add(lists, PAT, 2)
     approve(service, PIA, request(service, ANN))
-    edited = pending(
-        service.edit(
-            ANN, 1, service.rule(1).row.revision, rule_input(**NAMES_MULES | {"limit": 30}), comment=REASON
-        ).row.pending
-    )
+    edited = request_edit(service, ANN, **NAMES_MULES | {"limit": 30})
     assert edited.contributors == ["ann"]
     approve(service, PAT, edited)
 
@@ -333,18 +323,15 @@ def test_a_rollback_to_approved_content_waits_if_a_list_of_the_rule_has_changed_
 ) -> None:
     approve(service, PIA, request(service, ANN))
     good = service.rule(1).row.revision
-    approve(service, PIA, pending(service.edit(ANN, 1, good, rule_input(limit=3), comment=REASON).row.pending))
+    approve(service, PIA, request_edit(service, ANN, limit=3))
     add(lists, ANN, 6)
-    asked = service.rollback(PAT, 1, service.rule(1).row.revision, good, comment=REASON).row.pending
-    assert "ann" in pending(asked).contributors
+    assert "ann" in request_rollback(service, PAT, good).contributors
 
 
 def test_an_edit_that_names_a_list_counts_its_contributors(service: Desk) -> None:
     approve(service, PIA, request(service, ANN))
     service.lists.create(PAT, "mules", CollectionInput(ListOperation.SET, ("1",), ListType.LONG))
-    edited = pending(
-        service.edit(ANN, 1, service.rule(1).row.revision, rule_input(**NAMES_MULES), comment=REASON).row.pending
-    )
+    edited = request_edit(service, ANN, **NAMES_MULES)
     refuse(service, PAT, edited)
     approve(service, PIA, edited)
 
@@ -386,7 +373,7 @@ def test_a_request_needs_a_reason(service: Desk) -> None:
     with pytest.raises(Invalid, match="comment: state the reason"):
         edit(service, ANN, limit=30)
     service.lists.create(ABE, "mules", CollectionInput(ListOperation.SET, ("1",), ListType.LONG))
-    approve(service, PAT, pending(service.edit(ANN, 1, 3, rule_input(**NAMES_MULES), comment=REASON).row.pending))
+    approve(service, PAT, request_edit(service, ANN, **NAMES_MULES))
     with pytest.raises(Invalid, match="comment: state the reason"):
         service.lists.change(ANN, "mules", None, CollectionInput(ListOperation.ADD, ("2",)))
     assert not service.approvals().items

@@ -27,11 +27,6 @@ from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ADA, ANN, PAT, RULE, Scene, empty_store
 
 
-@pytest.fixture
-def log(scene: Scene) -> MemoryLog:
-    return MemoryLog(scene)
-
-
 def wanted(**members: Any) -> RuleInput:
     return RuleInput(document={**RULE, **members})
 
@@ -69,8 +64,7 @@ def test_no_record_of_another_writer_names_a_user(scene: Scene, log: MemoryLog) 
     scene.service.create(ANN, wanted(ruleId=9))
     scene.service.change_state(ANN, 9, 1, StateName.SHADOW)
     ours = len(scene.service.audit_rows().items)
-    log.publish()
-    log.apply_record()
+    log.mirror_outbox()
     log.write(ruleId=1, ruleState="ACTIVE", source="ann")
     log.write(ruleId=1, ruleState="DELETE", source="ann")
     log.write(ruleState="CONTROL", controlType="EXPORT_RULES_CURRENT", source="ann")
@@ -100,8 +94,7 @@ def test_our_records_are_acknowledged_and_not_applied_again(scene: Scene, log: M
     scene.service.change_state(ANN, 1, 1, StateName.SHADOW)
     assert (scene.service.rule(1).row.published, scene.service.outbox().pending) == (False, 1)
     log.write(ruleId=5, ruleState="ACTIVE")
-    log.publish()
-    log.apply_record()
+    log.mirror_outbox()
     row = scene.service.rule(1).row
     assert (row.revision, row.log_version, row.published) == (2, 2, True)
     assert scene.service.revisions(1).items[0].log_version == 2
@@ -117,8 +110,7 @@ def test_ours_stays_in_force_where_it_comes_after_theirs(scene: Scene, log: Memo
     log.apply_record()
     scene.service.edit(PAT, 1, 1, wanted(limit=99))
     log.write(ruleId=1, ruleState="PAUSE", limit=30)
-    log.publish()
-    log.apply_record()
+    log.mirror_outbox()
     row = scene.service.rule(1).row
     assert (row.revision, row.document["limit"], row.state) == (2, 99, StateName.ACTIVE)
     assert [(each.revision, each.log_version) for each in scene.service.revisions(1).items] == [(3, 2), (2, 4), (1, 0)]
@@ -132,8 +124,7 @@ def test_a_foreign_delete_all_keeps_our_later_rules(scene: Scene, log: MemoryLog
     log.apply_record()
     scene.service.edit(PAT, 2, 1, wanted(limit=99))
     log.write(ruleState="CONTROL", controlType="DELETE_RULES_ALL")
-    log.publish()
-    log.apply_record()
+    log.mirror_outbox()
     assert (scene.service.rule(1).row.state, scene.service.rule(2).row.state) == (StateName.DELETE, StateName.ACTIVE)
     in_step(scene, log)
 
@@ -171,8 +162,7 @@ def test_a_record_that_is_no_rule_is_skipped_and_is_in_the_audit_log(
     scene.service.change_state(ANN, 1, 1, StateName.SHADOW)
     at = log.append(value)
     log.write(ruleId=7, ruleState="ACTIVE", source="cli")
-    log.publish()
-    log.apply_record()
+    log.mirror_outbox()
     assert scene.service.rule(7).row.state is StateName.ACTIVE
     assert scene.service.rule(1).row.published
     refused = [row for row in scene.service.audit_rows().items if row.action == "mirror.refused"]
@@ -259,8 +249,7 @@ def test_any_order_of_events_ends_in_the_state_of_the_log(events: list[tuple[str
         log = MemoryLog(scene)
         for event in events:
             play(scene, log, event)
-        log.publish()
-        log.apply_record()
+        log.mirror_outbox()
         in_step(scene, log)
         assert scene.service.verify_audit().whole
         scene.database.close()

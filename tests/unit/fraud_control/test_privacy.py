@@ -15,7 +15,6 @@ from fraud_control.domain.collection_models import CollectionInput
 from fraud_control.domain.errors import AuditBroken, Invalid, NotFound, RequestRefused
 from fraud_control.domain.roles import Actor
 from fraud_control.domain.snoozing import Snoozing
-from fraud_control.service.alerts.index import AlertIndex
 from fraud_control.service.audit import AuditFilter, AuditScan
 from fraud_control.service.erasure import Erasure, certificate_of, erase, keep_certificate
 from fraud_control.service.retention import Expired, remove_expired
@@ -26,7 +25,7 @@ from fraud_rules.model.value_list import ListOperation, ListType
 from fraud_rules.model.value_map import MapType, MapValueType
 from fraud_rules.proof.certificate import Certificate, sealed
 from tests.support.control_plane.alerts import alert
-from tests.support.control_plane.scene import ADA, ANN, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ADA, ANN, Scene, rule_input
 
 PAYER = "4711004711"
 DAY_MS = 86_400_000
@@ -36,9 +35,7 @@ LIMITS = CollectionInput(ListOperation.SET, type=MapType(ListType.LONG, MapValue
 def arrive(scene: Scene, number: int, payer: str = PAYER, **members: Any) -> str:
     """Add an alert about a payer, and return its id."""
     found = alert(number, key={"payeeId": int(payer)}, **members)
-    with scene.database.writing() as session:
-        AlertIndex(SCHEMA).add(session, [found])
-    return found.facts.alert_id
+    return scene.index(found)
 
 
 def erased(scene: Scene, who: Actor = ADA, value: str = PAYER) -> Erasure:

@@ -499,27 +499,25 @@ def test_a_rule_and_key_have_one_snooze(scene: Scene) -> None:
     assert scene.service.snoozes() == (whole,)
 
 
-def test_a_new_rule_with_the_number_of_a_deleted_one_inherits_no_snooze_and_no_mark(scene: Scene) -> None:
-    log = MemoryLog(scene)
+def test_a_new_rule_with_the_number_of_a_deleted_one_inherits_no_snooze_and_no_mark(
+    scene: Scene, log: MemoryLog
+) -> None:
     scene.service.create(ANN, rule_input(ruleId=1))
     scene.service.change_state(ANN, 1, 1, StateName.SHADOW)
-    log.publish()
-    log.apply_record()
+    log.mirror_outbox()
     scene.service.snooze(ANN, 1, None, scene.clock.now_ms + 60_000, "")
     add_payment(scene, "a1", 0)
     scene.service.mark(ANN, "a1", 1, 0, "FRAUD")
     assert scene.service.labelled() == {1: (1, 0)}
     scene.service.change_state(ADA, 1, 2, StateName.DELETE)
-    log.publish()
-    log.apply_record()
+    log.mirror_outbox()
     assert scene.service.labelled() == {1: (1, 0)}, "the past of a deleted rule"
     assert scene.service.snoozes() == ()
     with pytest.raises(RequestRefused, match="deleted"):
         scene.service.snooze(ANN, 1, None, scene.clock.now_ms + 60_000, "")
     detail = scene.service.create(ANN, rule_input(ruleId=1))
     scene.service.change_state(ANN, 1, detail.row.revision, StateName.SHADOW)
-    log.publish()
-    log.apply_record()
+    log.mirror_outbox()
     add_payment(scene, "a2", log.end)
     scene.service.mark(ANN, "a2", 1, log.end, "NOT_FRAUD")
     assert scene.service.labelled() == {1: (0, 1)}

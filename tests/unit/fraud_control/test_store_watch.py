@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-import pytest
-
 from fraud_control.domain.errors import Unavailable
 from fraud_control.domain.item import ItemName
 from fraud_control.domain.read_models import AuditVerdict, OutboxState
@@ -14,9 +12,7 @@ from fraud_control.service.notifications.outbox import FailingReceiver
 from fraud_control.store.leases import Leadership
 from fraud_control.sync.drift import DriftReport, ItemDifference
 from fraud_control.sync.unapproved import UnapprovedItem
-from fraud_control.watch.store_watch import Checks, StoreAlarm, StoreWatch
-from fraud_ops.runbooks import slug
-from fraud_rules.configuration.project import Project
+from fraud_control.watch.store_watch import Checks, StoreWatch
 from tests.support.control_plane.alarm_memory import AlarmMemory
 from tests.support.control_plane.scene import Clock
 
@@ -125,10 +121,3 @@ def test_a_broken_chain_raises_an_alarm_within_an_hour() -> None:
     world.after(1)
     world.broken_at = 5
     assert world.after(3_700) == [("AUDIT_BROKEN", False)]
-
-
-@pytest.mark.parametrize("name", StoreAlarm)
-def test_each_alarm_has_its_runbook(name: StoreAlarm, project: Project) -> None:
-    page = (project.root / "docs" / "runbooks" / f"{slug(name)}.md").read_text(encoding="utf-8")
-    assert page.startswith(f"# {name}\n")
-    assert f"({slug(name)}.md)" in (project.root / "docs" / "runbooks" / "README.md").read_text(encoding="utf-8")

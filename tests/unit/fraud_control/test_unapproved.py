@@ -20,11 +20,6 @@ from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, rule_input
 
 
-@pytest.fixture
-def log(scene: Scene) -> MemoryLog:
-    return MemoryLog(scene)
-
-
 def found(scene: Scene, seeds: Path | None = None) -> list[tuple[int | None, str]]:
     known = {} if seeds is None else seed_documents(seeds, SCHEMA, LIMITS)
     return [(each.item.rule_id, each.source) for each in unapproved_rules(scene.database, lambda: known)]
@@ -66,8 +61,7 @@ def test_a_rule_that_passed_the_control_plane_is_approved(scene: Scene, log: Mem
     detail = scene.service.create(ANN, rule_input(ruleId=2))
     detail = scene.service.change_state(ANN, 2, detail.row.revision, StateName.SHADOW)
     scene.service.change_state(ADA, 2, detail.row.revision, StateName.ACTIVE)
-    log.publish()
-    log.apply_record()
+    log.mirror_outbox()
     assert found(scene) == []
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
 
 from fraud_ops.verdicts.checkpoint import (
     DRILL_OVERDUE,
@@ -26,7 +24,6 @@ from fraud_ops.verdicts.checkpoint import (
 )
 from fraud_ops.verdicts.verdict import Health
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import topic_ids
 from fraud_rules.logs.detector_status import TrafficCounts
@@ -37,6 +34,7 @@ from fraud_rules_airflow.hooks.checkpoint import CheckpointHook
 from tests.support.kafka.open_transaction import open_transaction
 from tests.support.kafka.own_topics import OwnTopics, delete_topics
 from tests.support.kafka.records import produce, read_all
+from tests.support.kafka.state_damage import recreate_state, remove_records
 from tests.support.kafka.timed_topics import set_topic
 from tests.support.places import has_file_store
 from tests.support.waiting import until
@@ -222,9 +220,7 @@ def test_a_state_of_an_earlier_version_is_damage(topics: OwnTopics) -> None:
 def test_inputs_that_kafka_no_longer_has_are_lost_offsets(topics: OwnTopics) -> None:
     name = topics.names.transactions
     produce(topics.bootstrap, name, [b"{}"] * 3, partition=0)
-    admin = AdminClient({"bootstrap.servers": topics.bootstrap})
-    for done in admin.delete_records([TopicPartition(name, 0, 2)]).values():
-        done.result()
+    remove_records(topics, name, 2)
     write_marker(topics, marker_of(topics))
     assert verdict_of(facts_of(topics))[0] is Health.OFFSETS_LOST
     marker = marker_of(topics)
@@ -254,11 +250,6 @@ def delete_topic(topics: OwnTopics, name: str) -> None:
     delete_topics(topics.kafka, [each for each in topics.declared if each.name == name])
 
 
-def recreate_topic(topics: OwnTopics) -> None:
-    delete_topic(topics, topics.names.detector_state)
-    topic_admin.apply(topics.kafka, topics.declared)
-
-
 def stop_compaction(topics: OwnTopics) -> None:
     set_topic(topics.bootstrap, topics.names.detector_state, "cleanup.policy", "delete")
 
@@ -266,7 +257,7 @@ def stop_compaction(topics: OwnTopics) -> None:
 @pytest.mark.parametrize(
     ("harm", "health", "said"),
     [
-        (recreate_topic, Health.CHECKPOINT_DAMAGED, "was created again"),
+        (recreate_state, Health.CHECKPOINT_DAMAGED, "was created again"),
         (stop_compaction, Health.TOPIC_UNSUITABLE, "cleanup.policy=delete"),
     ],
 )

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,8 +22,10 @@ from airflow.timetables.base import TimeRestriction
 from airflow.utils.timezone import coerce_datetime
 from croniter import croniter_range
 
-from fraud_control.watch.flood_guard import ALARM
+from fraud_control.watch import flood_guard, prediction_watch, reader_watch
+from fraud_control.watch.store_watch import StoreAlarm
 from fraud_local.unpaused import UNPAUSED
+from fraud_ops import alarms
 from fraud_ops.runbooks import DAG_IDS, slug
 from fraud_ops.verdicts.checkpoint import DRILL_OVERDUE, HISTORY_AT_RISK
 from fraud_ops.verdicts.verdict import Health
@@ -279,36 +280,17 @@ def test_another_operator_runs_the_batch_jobs() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *Health,
-        *DataVerdict,
-        HISTORY_AT_RISK,
-        DRILL_OVERDUE,
-        "CRASH_LOOP",
-        "TASK_FAILED",
-        "DEADLINE",
-        "AIRFLOW_DEAD",
-        DAYS_MISSED,
-        ALARM,
-        MIXED_RELEASES,
-    ],
-)
-def test_every_verdict_and_alarm_has_a_runbook(name: str, project: Project) -> None:
-    assert_is_runbook(project.root / "docs" / "runbooks" / f"{slug(name)}.md")
+RUNBOOKS = {
+    *Health, *DataVerdict, *StoreAlarm, *alarms._WARNINGS, HISTORY_AT_RISK, DRILL_OVERDUE, "CRASH_LOOP", "TASK_FAILED",
+    "DEADLINE", "AIRFLOW_DEAD", DAYS_MISSED, MIXED_RELEASES, flood_guard.ALARM, prediction_watch.ALARM,
+    reader_watch.ALARM, *(error_name(code) for code in (7, 10, 18, *range(21, 33), 40)),
+}  # fmt: skip
+"""The verdicts, the alarms, and the errors of the nights."""
 
 
-@pytest.mark.parametrize("code", [7, 10, 18, *range(21, 33), 40])
-def test_every_error_of_the_nights_has_a_runbook(code: int, project: Project) -> None:
-    name = error_name(code)
-    assert name is not None
-    assert_is_runbook(project.root / "docs" / "runbooks" / f"{slug(name)}.md")
-    index = (project.root / "docs" / "runbooks" / "README.md").read_text(encoding="utf-8")
-    assert f"({slug(name)}.md)" in index
-
-
-def assert_is_runbook(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    for part in ("## Meaning", "## Action"):
-        assert part in text, f"{page.name} lacks {part}"
+@pytest.mark.parametrize("name", sorted(map(str, RUNBOOKS)))
+def test_every_verdict_alarm_and_error_of_the_nights_has_a_runbook(name: str, project: Project) -> None:
+    page = f"{slug(name)}.md"
+    text = (project.root / "docs" / "runbooks" / page).read_text(encoding="utf-8")
+    assert [part for part in ("## Meaning", "## Action") if part not in text] == []
+    assert f"({page})" in (project.root / "docs" / "runbooks" / "README.md").read_text(encoding="utf-8")

@@ -148,6 +148,24 @@ def deferred(operator: Any, run: Run | None = None) -> TaskDeferred:
     return raised.value
 
 
+def deploy(run: Run | None = None) -> IntentRecord:
+    """Starts a deployment, and returns the newest intent."""
+    deferred(DeployOperator(task_id="deploy"), run)
+    return newest()
+
+
+def deploy_and_die(agent: Agent, run: Run | None = None) -> IntentRecord:
+    died = deploy(run)
+    agent.says(AttemptPhase.FAILED, died, exit_code=-9, batches_committed=50)
+    return died
+
+
+def supervise(operator: SuperviseOperator, run: Run | None = None) -> tuple[TaskDeferred, dict[str, Any]]:
+    """The deferral of a supervisor, and the event of its trigger."""
+    waits = deferred(operator, run)
+    return waits, first_event(waits)
+
+
 def test_a_deployment_appends_one_intent(home: Path, topics: OwnTopics) -> None:
     waits = deferred(DeployOperator(task_id="deploy"))
     first = newest()
@@ -162,17 +180,14 @@ def test_a_deployment_appends_one_intent(home: Path, topics: OwnTopics) -> None:
 
 def test_a_change_is_deployed_and_a_refused_one_is_not_deployed_again(home: Path, topics: OwnTopics) -> None:
     agent = Agent(topics)
-    deferred(DeployOperator(task_id="deploy"))
-    agent.says(AttemptPhase.RUNNING, newest())
+    agent.says(AttemptPhase.RUNNING, deploy())
     file = home / "config" / "detector.yaml"
     file.write_text(file.read_text() + "tick_ms: 5000\n")
-    deferred(DeployOperator(task_id="deploy"))
-    second = newest()
+    second = deploy()
     agent.says(AttemptPhase.REFUSED, second, error_name="ConfigError", message="x")
     assert DeployOperator(task_id="deploy").execute(Run().context)["epoch"] == second.epoch
     file.write_text(file.read_text().replace("5000", "6000"))
-    deferred(DeployOperator(task_id="deploy"))
-    assert newest().epoch > second.epoch
+    assert deploy().epoch > second.epoch
 
 
 def test_the_connection_sets_the_number_of_tasks(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,8 +198,7 @@ def test_the_connection_sets_the_number_of_tasks(home: Path, monkeypatch: pytest
 
 def test_a_drained_detector_is_not_deployed(home: Path, topics: OwnTopics) -> None:
     agent = Agent(topics)
-    deferred(DeployOperator(task_id="deploy"))
-    running = newest()
+    running = deploy()
     deferred(DecisionOperator(task_id="drain", action="drain", reason="maintenance"), Run(user="ann"))
     drain = newest()
     assert (drain.intent.kind, drain.intent.requested_by) == (IntentKind.DRAIN, "drain by ann")
@@ -196,8 +210,7 @@ def test_a_drained_detector_is_not_deployed(home: Path, topics: OwnTopics) -> No
 
 def test_airflow_signs_no_release_of_a_forged_intent(home: Path, topics: OwnTopics) -> None:
     """A restart runs the last release of the log, which a forger may have written; a start runs the declared one."""
-    deferred(DeployOperator(task_id="deploy"))
-    first = newest()
+    first = deploy()
     forged = run(first.epoch, "forged", first.intent.detector)
     append_intent(topics.kafka, topics.names.detector_intents, forged, IntentKeys("f" * 64, "the forger"))
     with pytest.raises(AirflowFailException, match="has a signature of an accepted key"):
@@ -209,7 +222,7 @@ def test_airflow_signs_no_release_of_a_forged_intent(home: Path, topics: OwnTopi
 
 @pytest.mark.parametrize("action", [OperatorRequest.START, OperatorRequest.RESTART, OperatorRequest.REBUILD])
 def test_a_manual_request_is_saved_with_its_reason(home: Path, action: OperatorRequest) -> None:
-    deferred(DeployOperator(task_id="deploy"))
+    deploy()
     deferred(DecisionOperator(task_id="ops", action=action.value, reason="as ann said"), Run(user="ann"))
     intent = newest().intent
     assert (intent.reason, intent.requested_by) == ("as ann said", f"{action} by ann")
@@ -218,8 +231,7 @@ def test_a_manual_request_is_saved_with_its_reason(home: Path, action: OperatorR
 
 
 def test_a_new_installation_has_no_rollback_target(home: Path) -> None:
-    deferred(DeployOperator(task_id="deploy"))
-    before = newest()
+    before = deploy()
     with pytest.raises(AirflowFailException, match="a rollback is not possible"):
         DecisionOperator(task_id="ops", action="roll back", reason="why not").execute(Run().context)
     assert newest() == before
@@ -227,12 +239,9 @@ def test_a_new_installation_has_no_rollback_target(home: Path) -> None:
 
 def test_a_supervisor_restarts_a_dead_detector_once_and_raises_an_alarm(home: Path, topics: OwnTopics) -> None:
     agent = Agent(topics)
-    deferred(DeployOperator(task_id="deploy"))
-    died = newest()
-    agent.says(AttemptPhase.FAILED, died, exit_code=-9, batches_committed=50)
+    died = deploy_and_die(agent)
     operator = supervising()
-    waits = deferred(operator)
-    event = asyncio.run(first_event(waits.trigger)).payload
+    waits, event = supervise(operator)
     again = newest()
     assert again.epoch == died.epoch + 1
     assert again.intent.requested_by == "supervisor"
@@ -249,18 +258,15 @@ def test_a_run_ends_once_the_declaration_differs_from_the_one_it_deployed(
     """Also if the declaration changes between two tasks of the run, or while the run raises an alarm."""
     monkeypatch.setattr("fraud_rules_airflow.triggers.detector._DECLARATION_INTERVAL_S", 0.0)
     agent, deploying = Agent(topics), Run()
-    deferred(DeployOperator(task_id="deploy"), deploying)
-    died = newest()
-    agent.says(AttemptPhase.FAILED, died, exit_code=-9, batches_committed=50)
+    deploy_and_die(agent, deploying)
     (home / "config" / "detector.yaml").write_text("tick_ms: 5000\n")
     operator = supervising()
-    waits = deferred(operator, Run(pulled={"deploy": deploying.pushed["declared"]}))
-    news = asyncio.run(first_event(waits.trigger)).payload
+    waits, news = supervise(operator, Run(pulled={"deploy": deploying.pushed["declared"]}))
     assert news["why"] == "news"
     with pytest.raises(TaskDeferred) as later:
         operator.resume(Run().context, news, **waits.kwargs)
     agent.says(AttemptPhase.RUNNING, newest())
-    event = asyncio.run(first_event(later.value.trigger)).payload
+    event = first_event(later.value)
     assert event["why"] == "declared"
     operator.resume(Run().context, event, **later.value.kwargs)
 
@@ -271,20 +277,17 @@ def test_a_triggerer_with_another_release_ends_one_run_and_then_raises_an_alarm(
     """A run that ends for a changed declaration is followed by its deployment. Here, the worker declares the same."""
     monkeypatch.setattr("fraud_rules_airflow.triggers.detector._DECLARATION_INTERVAL_S", 0.0)
     deploying = Run()
-    deferred(DeployOperator(task_id="deploy"), deploying)
-    Agent(topics).says(AttemptPhase.STARTING, newest())
+    Agent(topics).says(AttemptPhase.STARTING, deploy(deploying))
     declared = deploying.pushed["declared"]
     (home / "config" / "detector.yaml").write_text("tick_ms: 5000\n")
     first = Run(pulled={"deploy": declared})
     operator = supervising()
-    waits = deferred(operator, first)
-    event = asyncio.run(first_event(waits.trigger)).payload
+    waits, event = supervise(operator, first)
     assert event["why"] == "declared"
     operator.resume(first.context, event, **waits.kwargs)
 
     second = Run(pulled={"deploy": declared}, pushed=first.pushed)
-    waits = deferred(operator, second)
-    event = asyncio.run(first_event(waits.trigger)).payload
+    waits, event = supervise(operator, second)
     assert event["why"] == "different"
     with pytest.raises(TaskDeferred) as later:
         operator.resume(second.context, event, **waits.kwargs)
@@ -293,7 +296,7 @@ def test_a_triggerer_with_another_release_ends_one_run_and_then_raises_an_alarm(
     assert declared in raised.said and event["own"] in raised.said
 
     (home / "config" / "detector.yaml").write_text("tick_ms: 6000\n")
-    event = asyncio.run(first_event(later.value.trigger)).payload
+    event = first_event(later.value)
     assert event["why"] == "declared", "a change on the triggerer's own host still ends the run"
 
 
@@ -309,15 +312,12 @@ def test_the_alarm_for_mixed_releases_outlives_runs_that_find_none(home: Path, t
 
 
 def test_a_second_airflow_only_raises_an_alarm(home: Path, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch) -> None:
-    agent, first = Agent(topics), supervisor_id()
-    deferred(DeployOperator(task_id="deploy"))
-    died = newest()
-    agent.says(AttemptPhase.FAILED, died, exit_code=-9, batches_committed=50)
+    first = supervisor_id()
+    died = deploy_and_die(Agent(topics))
     hook = FraudDetectorHook()
     hook.record_supervision(hook.observe(), "DEAD", "")
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "http://another")
-    waits = deferred(supervising())
-    event = asyncio.run(first_event(waits.trigger)).payload
+    _, event = supervise(supervising())
     assert (event["why"], event["verdict"]["health"], event["step"][:8]) == ("news", "DUPLICATE", "nothing:")
     assert first in event["verdict"]["reasons"][0]
     seen = hook.observe()
@@ -336,8 +336,11 @@ def supervising() -> SuperviseOperator:
     return SuperviseOperator(task_id="supervise", deploy_task_id="deploy", look_s=0.1)
 
 
-async def first_event(trigger: Any) -> TriggerEvent:
-    return await anext(trigger.run())
+def first_event(waits: TaskDeferred) -> dict[str, Any]:
+    async def first() -> TriggerEvent:
+        return await anext(waits.trigger.run())
+
+    return asyncio.run(first()).payload
 
 
 def test_without_a_broker_the_checkpoint_is_unknown(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,7 +354,7 @@ def test_the_check_reads_the_checkpoint_of_the_detector(home: Path, topics: OwnT
     """Before the first intent there is nothing to check; before the first batch there is no fault."""
     run = Run()
     assert CheckCheckpointOperator(task_id="check").execute(run.context) == {}
-    deferred(DeployOperator(task_id="deploy"))
+    deploy()
     assert CheckCheckpointOperator(task_id="check").execute(run.context) == {"grade": "OK"}
     assert ("size_bytes" in run.pushed) == has_file_store()
     produce(topics.bootstrap, topics.names.detector_marker, [b"{}"], key=DETECTOR.encode())
@@ -368,7 +371,7 @@ def test_the_restore_drill_skips_a_new_detector(home: Path) -> None:
 
 
 def test_the_restore_drill_reports_what_the_check_of_the_checkpoint_shows(home: Path, topics: OwnTopics) -> None:
-    deferred(DeployOperator(task_id="deploy"))
+    deploy()
     settings = FraudDetectorHook().settings
     marker = Marker("query", 12, {}, Pin(12, 0), state=new_position(topics.kafka, settings))
     for topic, record in (
@@ -398,7 +401,7 @@ def test_a_drill_that_cannot_restore_the_state_fails_by_name(home: Path, topics:
 def test_a_missing_supervisor_is_reported_at_each_run_and_its_end_once(home: Path, topics: OwnTopics) -> None:
     check = CheckSupervisionOperator(task_id="check", limits=HealthSettings(unsupervised_ms=0))
     assert "no start has been requested" in check.execute(Run().context)
-    deferred(DeployOperator(task_id="deploy"))
+    deploy()
     run = Run()
     for _ in range(3):
         with pytest.raises(AirflowFailException, match="UNSUPERVISED: no supervisor has checked the detector"):
@@ -412,17 +415,11 @@ def test_a_missing_supervisor_is_reported_at_each_run_and_its_end_once(home: Pat
     ]
 
 
-def test_the_supervisor_of_the_next_run_ends_the_alarm_of_the_last_one(
-    home: Path, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fraud_rules_airflow.triggers.detector._PAUSE_AFTER_START_S", 0.0)
+def test_the_supervisor_of_the_next_run_ends_the_alarm_of_the_last_one(home: Path, topics: OwnTopics) -> None:
     agent, run = Agent(topics), Run()
-    deferred(DeployOperator(task_id="deploy"))
-    died = newest()
-    agent.says(AttemptPhase.FAILED, died, exit_code=-9, batches_committed=50)
+    deploy_and_die(agent)
     operator = supervising()
-    waits = deferred(operator, run)
-    event = asyncio.run(first_event(waits.trigger)).payload
+    waits, event = supervise(operator, run)
     with pytest.raises(TaskDeferred):
         operator.resume(run.context, event, **waits.kwargs)
     hook = FraudDetectorHook()
@@ -466,7 +463,7 @@ def test_seeds_are_live_beside_an_unreadable_report(home: Path, topics: OwnTopic
     produce(topics.bootstrap, topics.names.rule_operations, [b"{}", b"\xff", json.dumps(live).encode()])
     with pytest.raises(TaskDeferred) as waits:
         RulesLiveSensor(task_id="live", versions=[7]).execute(Run().context)
-    assert asyncio.run(first_event(waits.value.trigger)).payload == {"live": [7], "refused": {}}
+    assert first_event(waits.value) == {"live": [7], "refused": {}}
 
 
 def test_topics_are_checked_and_a_loss_is_refused(home: Path, topics: OwnTopics) -> None:

@@ -9,7 +9,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from fraud_rules_airflow.operators.retention import RetentionOperator
-from tests.support.control_plane.answering import answering
+from tests.support.receivers.answering import Request, answering
 
 REMOVED = {"cases": 3, "snoozes": 1, "auditRows": 50_000}
 
@@ -20,9 +20,12 @@ def run(monkeypatch: pytest.MonkeyPatch, **members: str) -> Any:
 
 
 def test_the_control_plane_removes_what_is_beyond_its_retention(monkeypatch: pytest.MonkeyPatch) -> None:
-    with answering(REMOVED) as server:
-        assert run(monkeypatch, host=server.url, password="fraud_secret") == REMOVED
-    assert server.asked == [("/fraud/control/api/retention", "Bearer fraud_secret", b"")]
+    asked: list[Request] = []
+    with answering(lambda request: asked.append(request) or (200, REMOVED)) as url:
+        assert run(monkeypatch, host=url, password="fraud_secret") == REMOVED
+    (request,) = asked
+    assert (request.method, request.path, request.body) == ("POST", "/fraud/control/api/retention", b"")
+    assert request.headers["authorization"] == "Bearer fraud_secret"
 
 
 def test_a_connection_without_a_token_is_a_fault_that_no_retry_repairs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,50 +11,42 @@ from fraud_ops.verdicts.seeding import SeedEffect, SeedPlan, seed_plan
 from fraud_rules.codec.rules.apply import RulesRejected, ValidatedRecord
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record, read_entry
 from fraud_rules.codec.rules.collections.files import SeedCollection
-from fraud_rules.configuration.project import Project
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import RuleSet, RuleTimeline
-from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.value_list import ListType
 from fraud_rules.model.value_map import MapType, MapValueType
-from tests.support.rules import sum_rule
+from tests.support.rules import SCHEMA, sum_rule
 
 Document = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def schema(project: Project) -> TransactionSchema:
-    return TransactionSchema.load(project.config / "schema.yaml")
 
 
 def rule(rule_id: int, **members: Any) -> Document:
     return sum_rule(rule_id, **{"limit": 100, "windowMinutes": 5, **members})
 
 
-def in_files(schema: TransactionSchema, *documents: Document) -> list[ValidatedRecord]:
+def in_files(*documents: Document) -> list[ValidatedRecord]:
     limits = RuleLimits()
     return [
-        ValidatedRecord(f"{each['ruleId']}.yaml", parse_rule_record(encode_document(each), schema, limits))
+        ValidatedRecord(f"{each['ruleId']}.yaml", parse_rule_record(encode_document(each), SCHEMA, limits))
         for each in documents
     ]
 
 
-def in_log(schema: TransactionSchema, *documents: Document) -> RuleSet:
-    return timeline(schema, *documents).latest
+def in_log(*documents: Document) -> RuleSet:
+    return timeline(*documents).latest
 
 
-def timeline(schema: TransactionSchema, *documents: Document) -> RuleTimeline:
+def timeline(*documents: Document) -> RuleTimeline:
     entries = [
-        read_entry(version, 1_000 + version, encode_document(each), schema, RuleLimits())
+        read_entry(version, 1_000 + version, encode_document(each), SCHEMA, RuleLimits())
         for version, each in enumerate(documents)
     ]
     return RuleTimeline().extended(entries, len(entries))
 
 
-def test_each_rule_is_created_changed_deleted_or_left(schema: TransactionSchema) -> None:
-    files = in_files(schema, rule(1), rule(2, limit=200), rule(3), rule(5))
+def test_each_rule_is_created_changed_deleted_or_left() -> None:
+    files = in_files(rule(1), rule(2, limit=200), rule(3), rule(5))
     log = in_log(
-        schema,
         rule(2, source="seed"),
         rule(3, source="seed"),
         rule(4, source="seed", name="old"),
@@ -74,21 +66,21 @@ def test_each_rule_is_created_changed_deleted_or_left(schema: TransactionSchema)
     assert "belongs to ui" in plan.table()
 
 
-def test_a_written_change_is_not_written_again(schema: TransactionSchema) -> None:
-    files = in_files(schema, rule(1, source="git"), rule(2))
-    first = seed_plan(files, in_log(schema))
-    written = [parse_rule_record(value, schema, RuleLimits()) for _, value in first.records]
+def test_a_written_change_is_not_written_again() -> None:
+    files = in_files(rule(1, source="git"), rule(2))
+    first = seed_plan(files, in_log())
+    written = [parse_rule_record(value, SCHEMA, RuleLimits()) for _, value in first.records]
     assert {each.source for each in written} == {"seed"}
-    log = in_log(schema, *(dict(each.document) for each in written))
+    log = in_log(*(dict(each.document) for each in written))
     assert not seed_plan(files, log).to_write
 
 
-def test_nothing_is_seeded_when_a_file_is_wrong(schema: TransactionSchema) -> None:
+def test_nothing_is_seeded_when_a_file_is_wrong() -> None:
     deletion = ValidatedRecord(
-        "9.yaml", parse_rule_record(b'{"ruleId": 9, "ruleState": "DELETE"}', schema, RuleLimits())
+        "9.yaml", parse_rule_record(b'{"ruleId": 9, "ruleState": "DELETE"}', SCHEMA, RuleLimits())
     )
     with pytest.raises(RulesRejected, match="seed files hold rules only"):
-        seed_plan([deletion], in_log(schema))
+        seed_plan([deletion], in_log())
 
 
 def changed(name: str, operation: str, *values: int, source: str = "seed") -> Document:
@@ -97,9 +89,8 @@ def changed(name: str, operation: str, *values: int, source: str = "seed") -> Do
     }  # fmt: skip
 
 
-def test_each_list_is_created_changed_deleted_or_left(schema: TransactionSchema) -> None:
+def test_each_list_is_created_changed_deleted_or_left() -> None:
     log = timeline(
-        schema,
         changed("changed", "SET", 1, 2),
         changed("same", "SET", 1),
         changed("gone", "SET", 1),
@@ -119,10 +110,10 @@ def test_each_list_is_created_changed_deleted_or_left(schema: TransactionSchema)
         "list gone": SeedEffect.DELETE,
         "list edited": SeedEffect.LEFT_ALONE,
     }
-    plan = SeedPlan(seed_plan(in_files(schema, rule(1)), log.latest).changes, found)
+    plan = SeedPlan(seed_plan(in_files(rule(1)), log.latest).changes, found)
     assert subjects(plan) == ["list changed", "list new", "rule 1", "list gone"]
     after = log.extended(
-        [read_entry(log.end + i, 9_000, value, schema, RuleLimits()) for i, (_, value) in enumerate(plan.records)]
+        [read_entry(log.end + i, 9_000, value, SCHEMA, RuleLimits()) for i, (_, value) in enumerate(plan.records)]
     )
     assert not any(entry.reasons for entry in after.entries)
     assert {name: each.values() for name, each in after.lists.items()} == {
@@ -130,12 +121,12 @@ def test_each_list_is_created_changed_deleted_or_left(schema: TransactionSchema)
     }  # fmt: skip
 
 
-def test_a_map_is_seeded_like_a_list_of_the_same_name(schema: TransactionSchema) -> None:
+def test_a_map_is_seeded_like_a_list_of_the_same_name() -> None:
     of_type = MapType(ListType.LONG, MapValueType.DECIMAL)
     types = {"keyType": "long", "valueType": "decimal", "source": "seed"}
     gone = {"mapName": "gone", "mapOperation": "SET", "entries": {"1": "1"}, **types}
-    log = timeline(schema, gone, changed("limits", "SET", 1))
-    files = in_files(schema, rule(1, when="map('limits', payeeId) > 1"))
+    log = timeline(gone, changed("limits", "SET", 1))
+    files = in_files(rule(1, when="map('limits', payeeId) > 1"))
     seeds = [
         SeedCollection("maps.yaml", "limits", of_type, {7: 250_000_000}),
         SeedCollection("lists.yaml", "limits", ListType.LONG, {1: None}),
@@ -149,7 +140,7 @@ def test_a_map_is_seeded_like_a_list_of_the_same_name(schema: TransactionSchema)
     plan = SeedPlan(seed_plan(files, log.latest).changes, found)
     assert subjects(plan) == ["map limits", "rule 1", "map gone"]
     after = log.extended(
-        [read_entry(log.end + i, 9_000, value, schema, RuleLimits()) for i, (_, value) in enumerate(plan.records)]
+        [read_entry(log.end + i, 9_000, value, SCHEMA, RuleLimits()) for i, (_, value) in enumerate(plan.records)]
     )
     assert {name: each.entries() for name, each in after.maps.items()} == {"limits": {7: 250_000_000}}
 
@@ -158,9 +149,9 @@ def naming(rule_id: int, *named: int, **members: Any) -> Document:
     return rule(rule_id, conditions=[{"ruleId": each} for each in named], source="seed", **members)
 
 
-def test_a_rule_is_written_after_those_that_it_names_and_deleted_before_them(schema: TransactionSchema) -> None:
-    files = in_files(schema, naming(1, 4), rule(4), rule(5), naming(6, 5))
-    plan = seed_plan(files, in_log(schema, rule(2, source="seed"), naming(3, 2)))
+def test_a_rule_is_written_after_those_that_it_names_and_deleted_before_them() -> None:
+    files = in_files(naming(1, 4), rule(4), rule(5), naming(6, 5))
+    plan = seed_plan(files, in_log(rule(2, source="seed"), naming(3, 2)))
     assert subjects(plan) == ["rule 3", "rule 4", "rule 5", "rule 1", "rule 6", "rule 2"]
 
 

@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 from hypothesis.strategies import SearchStrategy
 
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
@@ -26,11 +24,12 @@ from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.model.warm_up import BatchWarmUp, request_at
 from fraud_rules.replay.need import history_need
 from fraud_rules.replay.rebuild import SegmentEvaluation
-from fraud_rules.replay.recording import RecordedTransaction, Recording
+from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import Replay, batch_inputs, settings_of_recording
 from fraud_rules.replay.segments import BatchEnd, Segment, segments_of
 from fraud_rules.replay.warm_up import histories_of
 from tests.support.conformance import load_schema
+from tests.support.records.decoded import decoded_recording
 from tests.support.streams.features import Features, with_features
 from tests.support.streams.generated import (
     START_MS,
@@ -66,19 +65,6 @@ def ends_of(cuts: Sequence[Any]) -> list[BatchEnd]:
     return found
 
 
-def decoded(records: Sequence[RecordedTransaction], settings: DetectorSettings) -> TransactionBatch:
-    return decode_transactions(
-        RawTransactions.of(
-            [record.value for record in records],
-            [record.partition for record in records],
-            [record.offset for record in records],
-            [record.append_ms for record in records],
-        ),
-        STREAM_SCHEMA,
-        settings.record_limits,
-    ).batch
-
-
 def rebuilt_images(
     cuts: Sequence[Any],
     settings: DetectorSettings,
@@ -103,7 +89,9 @@ def rebuilt_images(
         ]
         blobs: dict[int, dict[int, list[bytes]]] = {}
         for task in (mine[1::2], mine[::2]):
-            for part, key_group, blob in evaluation.fan_out(decoded(task, settings)):
+            for part, key_group, blob in evaluation.fan_out(
+                decoded_recording(task, STREAM_SCHEMA, settings.record_limits)
+            ):
                 blobs.setdefault(key_group, {}).setdefault(part, []).append(blob)
         added = [histories[each.version] for each in segment.warm_ups]
         found: list[KeyGroupOutput] = []

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from fraud_rules.configuration.project import Project
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, Fenced
 from fraud_rules.model.lost_records import LossReason, LostRecords
 from fraud_rules.model.schema import DeclaredEntity, Field, FieldType, TextStep, TransactionSchema
 from fraud_rules.stream.checkpoint.identity import added_fields, check_fields, check_topics, declared_fields
 from fraud_rules.stream.checkpoint.marker import FORMAT, Marker, check_holder
 from fraud_rules.stream.pins import NO_PIN, Pin
+from tests.support.rules import SCHEMA
 
 ENDS = {"transactions": {"0": 5}}
 TOPICS = {"transactions": "a", "rules": "b"}
@@ -23,17 +23,12 @@ ACCOUNT = DeclaredEntity("account", (("out", "payeeId"), ("in", "beneficiaryId")
 CHANNEL = Field("channel", FieldType.STRING, nullable=True)
 
 
-@pytest.fixture
-def schema(project: Project) -> TransactionSchema:
-    return TransactionSchema.load(project.config / "schema.yaml")
-
-
 def marker(batch: int = 5, query: str = "q", **members: Any) -> Marker:
     return Marker(query, batch, ENDS, Pin(batch, 1), **members)
 
 
-def with_fields(schema: TransactionSchema, *fields: Field) -> TransactionSchema:
-    return replace(schema, fields=(*schema.fields, *fields))
+def with_fields(*fields: Field) -> TransactionSchema:
+    return replace(SCHEMA, fields=(*SCHEMA.fields, *fields))
 
 
 def test_a_marker_survives_its_encoding() -> None:
@@ -101,54 +96,54 @@ def test_offsets_of_a_topic_that_an_earlier_version_read_do_not_matter() -> None
     check_topics(marker(topics={**TOPICS, "detector-ticks": "c"}), TOPICS, "transactions")
 
 
-def test_a_schema_may_grow_by_nullable_fields_and_change_nothing_else(schema: TransactionSchema) -> None:
-    known = marker(fields=declared_fields(schema))
-    check_fields(known, with_fields(schema, CHANNEL))
+def test_a_schema_may_grow_by_nullable_fields_and_change_nothing_else() -> None:
+    known = marker(fields=declared_fields(SCHEMA))
+    check_fields(known, with_fields(CHANNEL))
     with pytest.raises(CheckpointForeign, match="branch: a field added later must be nullable"):
-        check_fields(known, with_fields(schema, Field("branch", FieldType.LONG)))
-    fewer = replace(schema, fields=tuple(field for field in schema.fields if field.name != "ingestionTimestamp"))
+        check_fields(known, with_fields(Field("branch", FieldType.LONG)))
+    fewer = replace(SCHEMA, fields=tuple(field for field in SCHEMA.fields if field.name != "ingestionTimestamp"))
     with pytest.raises(CheckpointForeign, match="ingestionTimestamp"):
         check_fields(known, fewer)
 
 
-def test_a_field_in_use_cannot_be_normalized_otherwise(schema: TransactionSchema) -> None:
+def test_a_field_in_use_cannot_be_normalized_otherwise() -> None:
     """Its retained texts would be other keys than the new ones."""
     fields = [
-        replace(each, normalize=(TextStep.NFC,)) if each.type is FieldType.STRING else each for each in schema.fields
+        replace(each, normalize=(TextStep.NFC,)) if each.type is FieldType.STRING else each for each in SCHEMA.fields
     ]
     with pytest.raises(CheckpointForeign, match="a field in use cannot change"):
-        check_fields(marker(fields=declared_fields(schema)), replace(schema, fields=tuple(fields)))
+        check_fields(marker(fields=declared_fields(SCHEMA)), replace(SCHEMA, fields=tuple(fields)))
 
 
-def test_the_release_before_a_new_field_can_continue(schema: TransactionSchema) -> None:
-    grown = with_fields(schema, CHANNEL)
-    known = marker(fields=declared_fields(schema))
+def test_the_release_before_a_new_field_can_continue() -> None:
+    grown = with_fields(CHANNEL)
+    known = marker(fields=declared_fields(SCHEMA))
     after = msgspec.structs.replace(known, **added_fields(known, grown))
     assert after.added_fields == ["channel"]
-    for release in (schema, grown):
+    for release in (SCHEMA, grown):
         check_fields(after, release)
         assert msgspec.structs.replace(after, **added_fields(after, release)) == after
     with pytest.raises(CheckpointForeign, match="channel"):
-        check_fields(after, with_fields(schema, replace(CHANNEL, type=FieldType.LONG)))
+        check_fields(after, with_fields(replace(CHANNEL, type=FieldType.LONG)))
 
 
-def test_a_schema_may_get_entities_and_change_none(schema: TransactionSchema) -> None:
-    grown = replace(schema, entities=(ACCOUNT,))
-    known = marker(fields=declared_fields(schema))
+def test_a_schema_may_get_entities_and_change_none() -> None:
+    grown = replace(SCHEMA, entities=(ACCOUNT,))
+    known = marker(fields=declared_fields(SCHEMA))
     check_fields(known, grown)
     after = Marker.decode(msgspec.structs.replace(known, **added_fields(known, grown)).encode())
     assert after.added_fields == ["account"]
-    check_fields(after, schema)
+    check_fields(after, SCHEMA)
     other = replace(ACCOUNT, roles=tuple(reversed(ACCOUNT.roles)))
     with pytest.raises(CheckpointForeign, match="account"):
-        check_fields(after, replace(schema, entities=(other,)))
+        check_fields(after, replace(SCHEMA, entities=(other,)))
 
 
-def test_the_fields_of_an_earlier_version_are_recorded_at_the_next_start(schema: TransactionSchema) -> None:
+def test_the_fields_of_an_earlier_version_are_recorded_at_the_next_start() -> None:
     known = marker()
-    check_fields(known, with_fields(schema, Field("branch", FieldType.LONG)))
-    after = msgspec.structs.replace(known, **added_fields(known, schema))
-    assert (after.fields, after.added_fields) == (declared_fields(schema), [])
+    check_fields(known, with_fields(Field("branch", FieldType.LONG)))
+    after = msgspec.structs.replace(known, **added_fields(known, SCHEMA))
+    assert (after.fields, after.added_fields) == (declared_fields(SCHEMA), [])
     assert Marker.decode(after.encode()) == after
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 
-from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.logs.data_health import HOUR_MS, SLOTS, HealthHour, RuleHour, hour_record
 from fraud_rules.logs.detector_status import ReasonCount
-from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord, RuleMatches
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -21,7 +18,7 @@ from fraud_rules.stream.driver.progress import BatchOutputs
 from fraud_rules.stream.pins import NO_PIN
 from fraud_rules.stream.worker.field_figures import MOST_TEXTS, nulls_of, texts_of
 from fraud_rules.stream.worker.wire import SideOutput, UnreadableRecord
-from tests.support.rules import SCHEMA, count_rule
+from tests.support.rules import count_rule, rule_log
 
 NO_RULES = RuleTimeline([]).latest
 NOW_MS = 480_000 * HOUR_MS + 1_000
@@ -112,15 +109,11 @@ def test_a_start_continues_the_hour_and_counts_the_batches_that_no_record_has() 
 
 
 def test_an_hour_has_the_figures_of_each_rule_in_force() -> None:
-    documents = [
-        count_rule(rule_id, limit=1, windowMinutes=1)
-        for rule_id in (5, 6)
-    ]  # fmt: skip
-    entries = [read_entry(at, 0, json.dumps(each).encode(), SCHEMA, RuleLimits()) for at, each in enumerate(documents)]
+    rules = rule_log([count_rule(rule_id, limit=1, windowMinutes=1) for rule_id in (5, 6)], 0).latest
     group = output(matches=[RuleMatches([5], [4], [3])], keys=[("payeeId", 8)], alerts=[alert(5, 70), alert(5, 60)])
     groups = [output(keys=[("payeeId", 2)]), group]
     meter = HealthMeter((), marker(-1))
-    (hour,) = meter.add(BatchOutputs([group], []), groups, RuleTimeline(entries).latest, marker(0), NOW_MS, 0)
+    (hour,) = meter.add(BatchOutputs([group], []), groups, rules, marker(0), NOW_MS, 0)
     assert hour.keys == {"payeeId": 10}
     assert hour.rules == {5: RuleHour(4, 3, 2, 70, 10), 6: RuleHour(keys=10)}
     for number in range(2 * MOST_RULES):

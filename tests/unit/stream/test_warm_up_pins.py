@@ -10,20 +10,16 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.kafka.reader import Record
 from fraud_rules.logs.warm_up_log import WarmUpLog, WarmUpRef, WarmUpResult
-from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.stream.driver.records import BatchTime, rule_operation_records
 from fraud_rules.stream.driver.rule_pinning import warm_ups_after
 from fraud_rules.stream.driver.warm_ups import WarmUpWatch
 from fraud_rules.stream.pins import NO_PIN, Pin
-from tests.support.conformance import load_schema
-from tests.support.rules import count_rule
+from tests.support.rules import count_rule, rule_log
 
-SCHEMA, LIMITS = load_schema("default"), RuleLimits()
 WARM: Final[Mapping[str, Any]] = {"warmUp": True}
 CLEAR = {"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"}
 DELETE = {"ruleId": 1, "ruleState": "DELETE"}
@@ -35,10 +31,7 @@ def rule(rule_id: int = 1, minutes: int = 60, **members: Any) -> dict[str, Any]:
 
 def timeline_of(documents: Sequence[Mapping[str, Any]]) -> RuleTimeline:
     """A rule log with these records, a second apart."""
-    return RuleTimeline(
-        read_entry(offset, 1_000 * (offset + 1), json.dumps(document).encode(), SCHEMA, LIMITS)
-        for offset, document in enumerate(documents)
-    )
+    return rule_log(documents, [1_000 * (offset + 1) for offset in range(len(documents))])
 
 
 def ref(batch_id: int, offset: int = 0, refused: str = "") -> WarmUpRef:

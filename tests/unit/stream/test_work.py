@@ -30,7 +30,7 @@ from fraud_rules.stream.channel import ChannelAddress
 from fraud_rules.stream.driver.channel_server import ChannelServer, serve_channel
 from fraud_rules.stream.work import BatchWatch, TasksProgress, WorkReport, default_report, work_file, work_lines
 from fraud_rules.stream.worker.driver_link import TaskWork
-from tests.support.records.payments import sample_payment
+from tests.support.records.payments import payment_record
 from tests.support.rules import sum_rule
 from tests.support.waiting import until
 
@@ -200,12 +200,7 @@ def test_an_engine_reports_while_it_evaluates_and_while_it_restores() -> None:
     rule = sum_rule(limit=10, windowMinutes=60)
     timeline = RuleTimeline([read_entry(0, 1, json.dumps(rule).encode(), schema, settings.limits)], 1)
     n = 5_000
-    values: list[bytes | None] = [
-        json.dumps(
-            sample_payment(i, 1_000 + i, payeeId=i % 9, paymentAmount="1", ingestionTimestamp=1)
-        ).encode()
-        for i in range(n)
-    ]  # fmt: skip
+    values: list[bytes | None] = [payment_record(i, 1_000 + i, payeeId=i % 9, ingestionTimestamp=1) for i in range(n)]
     zeros, places = np.zeros(n, dtype=np.int32), np.arange(n, dtype=np.int64)
     decoded = decode_transactions(
         RawTransactions.of(values, zeros, places, places + 1_000), schema, RecordLimits(event_time_floor_ms=0)

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from kafka import KafkaAdminClient, TopicPartition
 
 from fraud_control.domain.alert_search import AlertSearch
 from fraud_control.domain.snoozing import Snoozing
@@ -25,6 +24,7 @@ from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from tests.support.control_plane.alerts import alert_json
 from tests.support.kafka.own_topics import OwnTopics, own_topics
+from tests.support.kafka.state_damage import remove_records
 from tests.support.waiting import until
 
 BATCHES, A_BATCH = 40, 10
@@ -144,9 +144,7 @@ def test_a_list_reports_that_retention_removed_older_alerts(broker: Broker, proj
     with own_topics(broker, project) as own:
         write(own)
         with listed(own, project) as alerts:
-            admin = KafkaAdminClient(bootstrap_servers=own.bootstrap)
-            admin.delete_records({TopicPartition(own.names.alerts, 0): 100})
-            admin.close()
+            remove_records(own, own.names.alerts, 100)
             page = alerts.page(AlertSearch(), None, 10_000)
             assert page.next is None
             assert page.lost == [own.names.alerts]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +14,11 @@ from fraud_rules.runtime import clock
 from tests.support.control_plane.alerts import alert_json
 from tests.support.control_plane.web.server import RULE
 from tests.support.kafka.own_topics import OwnTopics
-from tests.support.records.payments import sample_payment
+from tests.support.records.payments import payment_record
 
 
 def payment(number: int, event_ms: int, payer: int = 7, kind: str = "CSH") -> bytes:
-    return json.dumps(sample_payment(number, event_ms, payeeId=payer, paymentAmount=5, paymentType=kind)).encode()
+    return payment_record(number, event_ms, payeeId=payer, paymentAmount=5, paymentType=kind)
 
 
 def test_evidence_has_the_counted_transactions_and_no_others(topics: OwnTopics, project: Project) -> None:

@@ -31,6 +31,7 @@ from tests.support.processes.detectors_in_turn import DetectorsInTurn
 from tests.support.processes.fraud_command import fraud
 from tests.support.processes.running_agent import DETECTOR, Operations, stand_in
 from tests.support.processes.running_detector import Installation
+from tests.support.records.payments import payment_record
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -51,10 +52,7 @@ def rule(rule_id: int) -> bytes:
 
 
 def payment(number: int) -> bytes:
-    return json.dumps(
-        {"transactionId": number, "eventTime": now_ms(), "payeeId": number, "beneficiaryId": 2,
-         "paymentType": "CSH", "paymentAmount": 60}
-    ).encode()  # fmt: skip
+    return payment_record(number, now_ms(), payeeId=number, paymentAmount=60)
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,16 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from email.message import Message
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-
-import httpx
 
 from fraud_rules.errors import FraudError
 from tests.support.control_plane.web.api_server import PASSWORD
 from tests.support.control_plane.web.server import Server
 from tests.support.processes.fraud_command import invoke
+from tests.support.receivers.answering import Answer, Request, answering
 
-_PASSED_ON = ("Content-Type", "If-Match", "Idempotency-Key")
+_PASSED_ON = ("content-type", "if-match", "idempotency-key")
+_SHOWN = ("Content-Type", "ETag")
 _BEARER, _PROGRAM = "Bearer ", "Bearer fraud_"
 
 
@@ -51,43 +48,21 @@ def addressed(server: Server) -> Iterator[str]:
     and their tokens. Like Airflow's plugin, it forwards only the tokens of programs."""
     tokens = {secrets.token_hex(16): user for user in server.plane.store.settings.bindings}
 
-    def log_in(content: bytes) -> httpx.Response:
+    def log_in(content: bytes) -> Answer:
         asked = json.loads(content)
         found = [token for token, user in tokens.items() if (user, PASSWORD) == (asked["username"], asked["password"])]
-        return httpx.Response(201, json={"access_token": found[0]}) if found else httpx.Response(401, json={})
+        return (201, {"access_token": found[0]}) if found else (401, {})
 
-    def forward(method: str, path: str, headers: Message, content: bytes) -> httpx.Response:
-        login = headers.get("Authorization", "")
-        passed = {name: headers[name] for name in _PASSED_ON if name in headers}
+    def forward(request: Request) -> Answer:
+        login = request.headers.get("authorization", "")
+        passed = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         if login.startswith(_PROGRAM):
-            passed["Authorization"] = login
+            passed["authorization"] = login
         elif (user := tokens.get(login.removeprefix(_BEARER))) is not None:
             passed |= server.login.headers(user)
-        return server.client.request(method, path, headers=passed, content=content)
+        found = server.client.request(request.method, request.path, headers=passed, content=request.body)
+        shown = {name: found.headers[name] for name in _SHOWN if name in found.headers}
+        return found.status_code, found.content, shown
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            """Keep the output of the tests clean."""
-
-        def answer(self) -> None:
-            content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            is_login = self.path == "/auth/token"
-            found = log_in(content) if is_login else forward(self.command, self.path, self.headers, content)
-            self.send_response(found.status_code)
-            for name in ("Content-Type", "ETag"):
-                if name in found.headers:
-                    self.send_header(name, found.headers[name])
-            self.send_header("Content-Length", str(len(found.content)))
-            self.end_headers()
-            self.wfile.write(found.content)
-
-        do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815 -- names of the base class
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{http.server_port}"
-        finally:
-            http.shutdown()
-            thread.join()
+    with answering(lambda request: log_in(request.body) if request.path == "/auth/token" else forward(request)) as url:
+        yield url

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fraud_rules.codec.rules.codec import parse_rule_record
-from fraud_rules.codec.rules.filter import parse_filter, parse_number
+from fraud_rules.codec.rules.filter import parse_number
 from fraud_rules.errors import RuleRejected
 from fraud_rules.model.expressions.expression import Digits
 from fraud_rules.model.limits import RuleLimits
@@ -90,8 +90,3 @@ def test_other_members_cannot_read_it(members: dict[str, str], member: str) -> N
     with pytest.raises(RuleRejected) as rejected:
         read("1", **members)
     assert f"{member}: own() is allowed in the limit of a condition only" in str(rejected.value)
-
-
-def test_a_filter_cannot_read_it() -> None:
-    with pytest.raises(RuleRejected, match="allowed in the limit of a condition only"):
-        parse_filter("own() = payeeId", SCHEMA, LIMITS, "conditions[0].filter")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
-from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.head import Head, decode_head, encode_head
@@ -19,6 +17,7 @@ from fraud_rules.engine.task_rows import rows_of_blobs, spread
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import DeclaredEntity
 from fraud_rules.model.transaction import TransactionBatch
+from tests.support.rules import rule_log
 from tests.support.streams.packed import RULES, SCHEMA, SETTINGS, START_MS, comparable, decoded_batches
 
 KEY_GROUPS, BATCHES, ROWS = 5, 25, 40
@@ -44,12 +43,7 @@ def rules_that_change(**members: Any) -> RuleTimeline:
         {"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"},
     ]
     times = [*[1] * (len(records) - 2), START_MS + LONG_MS // 3 + 110, START_MS + LONG_MS // 2 + 110]
-    entries = [
-        read_entry(i, at_ms, json.dumps(record).encode(), SCHEMA, SETTINGS.limits)
-        for i, (at_ms, record) in enumerate(zip(times, records, strict=True))
-    ]
-    assert all(entry.change for entry in entries)
-    return RuleTimeline(entries)
+    return rule_log(records, times, SCHEMA)
 
 
 class Task:

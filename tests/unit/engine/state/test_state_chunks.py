@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +9,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.raw import RawTransactions
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state import chunk_ages, journal
@@ -22,10 +18,10 @@ from fraud_rules.engine.state.chunks import MAX_CHUNK_BYTES, ChunkInfo, decode_p
 from fraud_rules.engine.state.head import GroupingStateHead, Head, decode_head
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog, StateVersion, is_content_of
-from fraud_rules.model.limits import RecordLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
-from tests.support.rules import count_rule
+from tests.support.records.decoded import decoded
+from tests.support.rules import count_rule, rule_log
 from tests.support.streams.packed import SCHEMA, SETTINGS, START_MS, blobs, comparable, run, timeline
 
 SMALL_BYTES = 20_000
@@ -39,10 +35,7 @@ def head_of(log: MemoryStateLog) -> Head:
 
 def long_rules(**members: Any) -> RuleTimeline:
     """A rule with a window of ten days."""
-    record = count_rule(**{"limit": 1_000_000, "windowSeconds": 864_000, **members})
-    entry = read_entry(0, 1, json.dumps(record).encode(), SCHEMA, SETTINGS.limits)
-    assert entry.change is not None, entry.reasons
-    return RuleTimeline([entry])
+    return rule_log([count_rule(**{"limit": 1_000_000, "windowSeconds": 864_000, **members})])
 
 
 def rows_of(rules: RuleTimeline, first: int, at_ms: Sequence[int] | np.ndarray, payees: int = 50) -> bytes:
@@ -52,11 +45,7 @@ def rows_of(rules: RuleTimeline, first: int, at_ms: Sequence[int] | np.ndarray, 
         % (first + i, time_ms, i % payees, i * 7_919 % 100_003, i * 31 % 9_973, i % 100)
         for i, time_ms in enumerate(at_ms)
     ]
-    offsets, at = first + np.arange(len(values)), np.asarray(at_ms, dtype=np.int64)
-    decoded = decode_transactions(
-        RawTransactions.of(values, np.zeros(len(values)), offsets, at), SCHEMA, RecordLimits()
-    )
-    return fan_out(decoded.batch, rules, SCHEMA, 1)[0]
+    return fan_out(decoded(values, at_ms, first + np.arange(len(values))), rules, SCHEMA, 1)[0]
 
 
 class Detector:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -10,14 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.arrays import Arrays, HeapArrays, MappedArrays
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.window import layout as at
-from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
+from tests.support.rules import rule_log
 
 START_MS = 1_700_000_000_000
 BATCH, KEYS = 500, 40
@@ -87,14 +84,10 @@ class Evaluated:
     """A grouping state with UUID-like or whole ids, under rules with windows of a minute."""
 
     def __init__(self, kind: FieldType, arrays: Arrays) -> None:
-        self.schema, limits = SCHEMAS[kind], DetectorSettings().limits
-        entries = []
-        for number, members in enumerate(RULES, start=1):
-            rule = {"ruleId": number, "ruleState": "ACTIVE", "groupingKeyNames": ["payer"], "limitOperatorType": ">"}
-            text = json.dumps(rule | {"windowMinutes": 1, "unique": []} | members)
-            entries.append(read_entry(number, 1, text.encode(), self.schema, limits))
-        assert all(entry.change for entry in entries), [entry.reasons for entry in entries]
-        self._groupings = [RuleTimeline(entries).latest.groupings["payer",]]
+        self.schema = SCHEMAS[kind]
+        common = {"ruleState": "ACTIVE", "groupingKeyNames": ["payer"], "limitOperatorType": ">", "windowMinutes": 1}
+        rules = [{"ruleId": number, **common, "unique": [], **each} for number, each in enumerate(RULES, start=1)]
+        self._groupings = [rule_log(rules, schema=self.schema).latest.groupings["payer",]]
         self.state = GroupingState.create(self.schema, ("payer",), arrays)
 
     def accept(self, each: Payments, state: GroupingState | None = None) -> tuple[list[int], list[list[int]]]:

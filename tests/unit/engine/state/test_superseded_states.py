@@ -14,12 +14,10 @@ from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.replay.recording import RecordedTransaction
 from fraud_rules.replay.replay import Replay
 from fraud_rules.stream.driver.progress import BatchOutputs, RunTotals
-from tests.support.conformance import load_schema
-from tests.support.records.payments import sample_payment
-from tests.support.rules import count_rule
+from tests.support.records.payments import payment_record
+from tests.support.rules import SCHEMA, count_rule
 from tests.support.streams.generated import START_MS
 
-SCHEMA = load_schema("default")
 SETTINGS = DetectorSettings(key_groups=1, max_out_of_orderness_ms=0)
 MINUTE_MS = 60_000
 LIST = {"listName": "mules", "listOperation": "ADD", "listType": "long", "values": [7]}
@@ -41,9 +39,8 @@ def minutes(last: int, changes: Mapping[int, list[dict[str, Any]]]) -> Iterator[
             versions += 1
         timeline = timeline.extended(entries)
         assert all(entry.change for entry in timeline.entries)
-        paid = sample_payment(minute, at_ms, beneficiaryId=2, paymentAmount="1")
-        record_of = RecordedTransaction(at_ms, 0, minute, json.dumps(paid).encode())
-        yield minute, run.evaluate([record_of], timeline, 0).outputs[0], run
+        paid = RecordedTransaction(at_ms, 0, minute, payment_record(minute, at_ms))
+        yield minute, run.evaluate([paid], timeline, 0).outputs[0], run
 
 
 def with_list_changes(changes: dict[int, list[dict[str, Any]]], last: int) -> dict[int, list[dict[str, Any]]]:

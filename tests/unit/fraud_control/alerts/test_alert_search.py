@@ -30,8 +30,7 @@ COUNT = 60
 
 
 def filled(scene: Scene, alerts: Sequence[FeedAlert]) -> AlertSearches:
-    with scene.database.writing() as session:
-        AlertIndex(SCHEMA).add(session, alerts)
+    scene.index(*alerts)
     return scene.service.searches
 
 

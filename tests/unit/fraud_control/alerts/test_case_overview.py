@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from typing import Any
 
@@ -11,23 +10,16 @@ import pytest
 from fraud_control.domain.case_models import CaseOutcome, CaseSearch, CaseStatus
 from fraud_control.domain.collection_models import CollectionInput
 from fraud_control.domain.errors import NotFound
-from fraud_control.feed.events import FeedAlert, read_correction
-from fraud_control.service.alerts.index import AlertIndex
+from fraud_control.feed.events import FeedAlert
 from fraud_rules.model.value_list import ListOperation, ListType
 from tests.support.control_plane.alerts import alert
-from tests.support.control_plane.desk import CaseDesk
-from tests.support.control_plane.scene import ANN, SCHEMA, Scene
+from tests.support.control_plane.scene import ANN, Scene
+from tests.unit.fraud_control.alerts.test_cases import arrive
 
 
 def about(number: int, transaction: int, amount: object, **members: Any) -> FeedAlert:
     payment = {"transactionId": transaction, "payeeId": 7, "beneficiaryId": 9, "paymentAmount": amount}
     return alert(number, key=members.pop("key", {"payeeId": 7}), triggeringEvent=payment, **members)
-
-
-def arrive(scene: Scene, *alerts: FeedAlert) -> CaseDesk:
-    with scene.database.writing() as session:
-        AlertIndex(SCHEMA).add(session, alerts)
-    return scene.service.cases
 
 
 def test_each_payment_counts_once_and_exactly(scene: Scene) -> None:
@@ -41,9 +33,7 @@ def test_each_payment_counts_once_and_exactly(scene: Scene) -> None:
 def test_a_retracted_alert_puts_no_amount_at_stake(scene: Scene) -> None:
     retracted = about(1, 1, 5)
     cases = arrive(scene, retracted)
-    text = json.dumps({"alertId": retracted.facts.alert_id, "kind": "RETRACTED", "correctedAt": 70})
-    with scene.database.writing() as session:
-        AlertIndex(SCHEMA).correct(session, [read_correction(5, 9_000, text.encode())], scene.clock())
+    scene.correct(retracted.facts.alert_id, "RETRACTED")
     assert (cases.overview(1).amount, cases.overview(1).payments) == (None, [])
     assert cases.detail(1).amount is None
 

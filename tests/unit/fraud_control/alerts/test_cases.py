@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,22 +12,20 @@ from fraud_control.domain.case_models import Case, CaseOutcome, CaseSearch, Case
 from fraud_control.domain.errors import Conflict, Invalid, NotFound, RequestRefused
 from fraud_control.domain.roles import Role
 from fraud_control.domain.snoozing import Snoozing
-from fraud_control.feed.events import FeedAlert, read_correction
+from fraud_control.feed.events import FeedAlert
 from fraud_control.feed.place import FeedSource
-from fraud_control.service.alerts.index import AlertIndex
 from fraud_control.service.cases import marks
 from fraud_control.service.cases.queries import OpenCases, count_open
 from fraud_control.settings import ResolveHours
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.desk import CaseDesk
-from tests.support.control_plane.scene import ABE, ADA, ANN, SCHEMA, VIC, Scene, rule_input
+from tests.support.control_plane.scene import ABE, ADA, ANN, VIC, Scene, rule_input
 
 UNCLOSED = frozenset({CaseStatus.OPEN, CaseStatus.IN_WORK})
 
 
 def arrive(scene: Scene, *alerts: FeedAlert) -> CaseDesk:
-    with scene.database.writing() as session:
-        AlertIndex(SCHEMA).add(session, alerts)
+    scene.index(*alerts)
     return scene.service.cases
 
 
@@ -300,11 +297,6 @@ def test_a_selection_is_marked_and_unmarked(scene: Scene) -> None:
 DAY_MS = 86_400_000
 
 
-def prune(scene: Scene, before_ms: int) -> None:
-    with scene.database.writing() as session:
-        AlertIndex(SCHEMA).prune(session, before_ms, scene.clock())
-
-
 def test_an_untouched_case_expires_with_its_alerts_and_the_audit_log_says_so(scene: Scene) -> None:
     cases = arrive(scene, of(6, 1), of(7, 2), of(8, 3), of(9, 50))
     by_payer = {each.entity_value: each.case_id for each in queue(cases)}
@@ -312,7 +304,7 @@ def test_an_untouched_case_expires_with_its_alerts_and_the_audit_log_says_so(sce
     cases.change_status(ANN, by_payer["8"], 1, CaseStatus.CLOSED, CaseOutcome.INCONCLUSIVE)
     announced = {each.entity_value: each.expires_ms for each in queue(cases)}
     assert announced == {"6": 1_000 + 30 * DAY_MS, "7": None, "8": None, "9": 50_000 + 30 * DAY_MS}
-    prune(scene, 10_000)
+    scene.prune(10_000)
     assert payers(queue(cases, statuses=UNCLOSED, sort=CaseSort.OLDEST)) == [7, 9]
     left = cases.detail(by_payer["7"])
     assert (left.alerts, left.unreviewed) == (1, 0)
@@ -320,36 +312,30 @@ def test_an_untouched_case_expires_with_its_alerts_and_the_audit_log_says_so(sce
     assert (expired.status, expired.outcome, expired.expires_ms) == (CaseStatus.CLOSED, CaseOutcome.EXPIRED, None)
     newest = scene.service.audit_rows(limit=1).items[0]
     assert (newest.who, newest.action, newest.subject) == ("system:cases", "case.expire", f"case {expired.case_id}")
-    prune(scene, 10_000)
+    scene.prune(10_000)
     assert scene.service.audit_rows(limit=1).items[0].seq == newest.seq, "it expires once"
 
 
 def test_an_expired_case_leaves_a_year_later_and_a_decided_one_never(scene: Scene) -> None:
     cases = arrive(scene, of(6, 1), of(7, 2))
     close(scene, queue(cases)[1])
-    prune(scene, 10_000)
+    scene.prune(10_000)
     assert payers(queue(cases, sort=CaseSort.OLDEST)) == [6, 7]
-    prune(scene, 10_000 + 366 * DAY_MS)
+    scene.prune(10_000 + 366 * DAY_MS)
     assert payers(queue(cases, sort=CaseSort.OLDEST)) == [7]
-
-
-def correct(scene: Scene, found: FeedAlert, kind: str) -> None:
-    with scene.database.writing() as session:
-        text = json.dumps({"alertId": found.facts.alert_id, "kind": kind, "correctedAt": 70})
-        AlertIndex(SCHEMA).correct(session, [read_correction(5, 9_000, text.encode())], scene.clock())
 
 
 def test_retracted_alerts_do_not_count_and_a_case_of_only_such_alerts_closes(scene: Scene) -> None:
     high, low = of(7, 1, "critical"), of(7, 2, "low")
     cases = arrive(scene, high, low)
-    correct(scene, high, "RETRACTED")
+    scene.correct(high.facts.alert_id, "RETRACTED")
     (case,) = queue(cases, statuses=UNCLOSED)
     assert (case.severity, case.unreviewed, case.retracted) == (AlertSeverity.LOW, 1, 1)
-    correct(scene, low, "RETRACTED")
+    scene.correct(low.facts.alert_id, "RETRACTED")
     (case,) = queue(cases)
     assert (case.status, case.outcome, case.unreviewed, case.retracted) == ("CLOSED", CaseOutcome.RETRACTED, 0, 2)
     assert scene.service.audit_rows(limit=1).items[0].action == "case.retract"
-    correct(scene, high, "ADDED")
+    scene.correct(high.facts.alert_id, "ADDED")
     (case,) = queue(cases, statuses=UNCLOSED)
     assert (case.severity, case.unreviewed, case.outcome) == (AlertSeverity.CRITICAL, 1, None)
 
@@ -357,9 +343,9 @@ def test_retracted_alerts_do_not_count_and_a_case_of_only_such_alerts_closes(sce
 def test_an_alert_that_is_in_effect_again_joins_the_open_case_of_its_entity(scene: Scene) -> None:
     first = of(7, 1, "critical")
     cases = arrive(scene, first)
-    correct(scene, first, "RETRACTED")
+    scene.correct(first.facts.alert_id, "RETRACTED")
     arrive(scene, of(7, 2))
-    correct(scene, first, "ADDED")
+    scene.correct(first.facts.alert_id, "ADDED")
     (case,) = queue(cases, statuses=UNCLOSED)
     assert (case.alerts, case.severity, alerts_of(scene, case.case_id)) == (2, AlertSeverity.CRITICAL, [1, 2])
 
@@ -368,7 +354,7 @@ def test_a_case_in_work_stays_open_without_urgency_when_its_alerts_are_retracted
     found = of(7, 1, "critical")
     cases = arrive(scene, found)
     cases.change_status(ANN, queue(cases)[0].case_id, 1, CaseStatus.IN_WORK)
-    correct(scene, found, "RETRACTED")
+    scene.correct(found.facts.alert_id, "RETRACTED")
     (case,) = queue(cases)
     assert (case.status, case.severity, case.retracted) == (CaseStatus.IN_WORK, AlertSeverity.OTHER, 1)
 

@@ -9,6 +9,7 @@ from fraud_control.feed.decisions import read_decision
 from fraud_control.feed.events import FeedAlert, read_alert
 from fraud_control.feed.memory import FeedMemory
 from fraud_control.feed.place import FeedSource
+from tests.support.control_plane.alerts import alert_json
 
 NOW = 500_000 * HOUR_MS + 1_800_000
 
@@ -16,19 +17,10 @@ NOW = 500_000 * HOUR_MS + 1_800_000
 def alert(
     number: int, at_ms: int, rule_id: int = 1, severity: str | None = "high", *, payer: int = 7, shadow: bool = False
 ) -> FeedAlert:
-    document = {
-        "alertId": f"00000000-0000-4000-8000-{number:012d}",
-        "ruleId": rule_id,
-        "ruleVersion": 1,
-        "violatedRule": {"ruleId": rule_id} | ({} if severity is None else {"severity": severity}),
-        "key": {"payeeId": payer},
-        "triggeringEvent": {"transactionId": number},
-        "windowStart": at_ms,
-        "windowEnd": at_ms,
-        "eventTime": at_ms,
-        "shadow": shadow,
-    }
-    return read_alert(FeedSource.SHADOW if shadow else FeedSource.ALERTS, number, at_ms, json.dumps(document).encode())
+    source = FeedSource.SHADOW if shadow else FeedSource.ALERTS
+    rule = {"ruleId": rule_id} | ({} if severity is None else {"severity": severity})
+    record = alert_json(number, rule_id, violatedRule=rule, key={"payeeId": payer}, eventTime=at_ms, shadow=shadow)
+    return read_alert(source, number, at_ms, record)
 
 
 def test_alerts_count_by_hour_severity_rule_and_key() -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import event
 
-from fraud_control.service.alerts.index import AlertIndex
 from tests.support.control_plane.alerts import alert
-from tests.support.control_plane.scene import ANN, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ANN, Scene, rule_input
 
 ALERT = "12345678-1234-1234-1234-123456789abc"
 
@@ -21,8 +20,7 @@ def filled(scene: Scene) -> Scene:
         alert(1, 5, key={"payeeId": 4711}, triggeringEvent=payment, alertId=ALERT),
         alert(2, 5, key={"payeeId": 47110}, triggeringEvent={**payment, "transactionId": 98, "payeeId": 47110}),
     ]
-    with scene.database.writing() as session:
-        AlertIndex(SCHEMA).add(session, alerts)
+    scene.index(*alerts)
     return scene
 
 

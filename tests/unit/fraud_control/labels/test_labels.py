@@ -12,7 +12,6 @@ from sqlalchemy import select
 from fraud_control.domain.errors import Invalid, RequestRefused
 from fraud_control.domain.label_models import LabelUpload
 from fraud_control.domain.lifecycle import StateName
-from fraud_control.service.alerts.index import AlertIndex
 from fraud_control.service.labels.payments import KEPT_DAYS
 from fraud_control.service.labels.snapshot import LabelFile
 from fraud_control.store.label_models import LabelRow
@@ -57,9 +56,7 @@ def label(transaction_id: object, verdict: str = "FRAUD") -> bytes:
 def indexed(scene: Scene, number: int, *, shadow: bool = False) -> str:
     """An alert of the index on the transaction with the same number."""
     found = alert(scene.clock.now_ms // 1_000 + number, 1, shadow=shadow, triggeringEvent={"transactionId": number})
-    with scene.database.writing() as session:
-        AlertIndex(SCHEMA).add(session, [found])
-    return found.facts.alert_id
+    return scene.index(found)
 
 
 def mark(scene: Scene, alert_id: str, verdict: Any) -> None:

@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 from fraud_control.domain.label_models import LabelQuality
-from fraud_control.feed.events import FeedCorrection
-from fraud_control.service.alerts.index import AlertIndex
 from fraud_control.service.labels.payments import KEPT_DAYS
 from fraud_control.service.reading.quality import NoisyRule, label_quality
 from tests.support.control_plane.alerts import alert
-from tests.support.control_plane.scene import ANN, SCHEMA, Scene
+from tests.support.control_plane.scene import ANN, Scene
 
 DAY_MS = 86_400_000
 
@@ -21,10 +19,7 @@ def add(scene: Scene, rule_id: int, payment: int, *, amount: str = "10.00", **me
     """Index an alert of a rule about a payment, appended now."""
     number = scene.clock.now_ms // 1_000 - (100 * payment + rule_id)
     event = {"transactionId": payment, "paymentAmount": amount}
-    found = alert(number, rule_id, triggeringEvent=event, **members)
-    with scene.database.writing() as session:
-        AlertIndex(SCHEMA).add(session, [found])
-    return found.facts.alert_id
+    return scene.index(alert(number, rule_id, triggeringEvent=event, **members))
 
 
 def load(scene: Scene, *lines: str) -> None:
@@ -71,15 +66,13 @@ def test_without_labels_all_are_unlabelled_and_nothing_has_a_precision(scene: Sc
 def test_a_chargeback_finds_alerts_that_left_the_alert_index_weeks_ago(scene: Scene) -> None:
     known = add(scene, 7, 1)
     scene.clock.now_ms += 60 * DAY_MS
-    with scene.database.writing() as session:
-        AlertIndex(SCHEMA).prune(session, scene.clock.now_ms - 30 * DAY_MS, scene.clock.now_ms)
+    scene.prune(scene.clock.now_ms - 30 * DAY_MS)
     load(scene, "1,FRAUD,,chargeback")
     assert counts(quality(scene)) == {7: (1, 1, 0)}
     result = scene.service.labels.upload(ANN, "x.csv", "csv", f"alertId,label\n{known},NOT_FRAUD\n")
     assert result.not_fraud == 1, "also by the id of the alert"
     scene.clock.now_ms += KEPT_DAYS * DAY_MS
-    with scene.database.writing() as session:
-        AlertIndex(SCHEMA).prune(session, scene.clock.now_ms, scene.clock.now_ms)
+    scene.prune(scene.clock.now_ms)
     assert scene.service.labels.upload(ANN, "x.csv", "csv", f"alertId,label\n{known},FRAUD\n").fraud == 0
 
 
@@ -97,15 +90,9 @@ def test_marks_count_like_labels_and_the_newer_one_decides(scene: Scene) -> None
 def test_a_retracted_alert_does_not_count(scene: Scene) -> None:
     known = add(scene, 7, 1)
     add(scene, 7, 2)
-
-    def correct(kind: str) -> None:
-        correction = FeedCorrection(1, scene.clock.now_ms, known, kind, scene.clock.now_ms, None, None)
-        with scene.database.writing() as session:
-            AlertIndex(SCHEMA).correct(session, [correction], scene.clock.now_ms)
-
-    correct("RETRACTED")
+    scene.correct(known, "RETRACTED")
     assert counts(quality(scene)) == {7: (1, 0, 0)}
-    correct("ADDED")
+    scene.correct(known, "ADDED")
     assert counts(quality(scene)) == {7: (2, 0, 0)}
 
 

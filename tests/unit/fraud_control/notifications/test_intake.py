@@ -15,14 +15,13 @@ from fraud_control.domain.notification_models import SubscribedEvent, Subscripti
 from fraud_control.domain.roles import Role
 from fraud_control.feed.events import FeedAlert
 from fraud_control.feed.place import FeedSource
-from fraud_control.service.alerts.index import AlertIndex
 from fraud_control.service.notifications.digest import add_digests, read_digests
 from fraud_control.service.notifications.intake import AlertNotifications, notify_approvals
 from fraud_control.service.notifications.outbox import SendAttempt, prune, record_attempt
 from fraud_control.store.notification_models import DeliveryRow
 from fraud_ops.notifications import ReceiverKind
 from tests.support.control_plane.alerts import alert
-from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, REASON, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, REASON, Scene, rule_input
 
 ALERT, APPROVAL, DIGEST, *_ = SubscribedEvent
 RULE = {"ruleId": 1, "name": "Rapid", "severity": "HIGH", "owner": "cards", "limit": 20, "limitOperatorType": ">"}
@@ -206,8 +205,7 @@ def test_a_decided_request_is_not_notified(desk: Scene) -> None:
 def test_the_digest_comes_once_a_day_and_once_after_an_outage(desk: Scene) -> None:
     subscribe(desk, DIGEST, digest_at="13:00", time_zone="UTC", severities=("high",))
     alerts = [fired(desk, n) for n in range(4)] + [fired(desk, 9, {**RULE, "ruleId": 3, "severity": "low"})]
-    with desk.database.writing() as session:
-        AlertIndex(SCHEMA).add(session, alerts)
+    desk.index(*alerts)
     desk.service.mark(ANN, alerts[0].facts.alert_id, 1, 3, "FRAUD")
     for hours in (0.5, 0.5, 0.1, 72, 0.1):
         desk.clock.now_ms += int(hours * 3_600_000)
@@ -254,8 +252,7 @@ def test_a_hand_over_reaches_the_user_who_gets_the_case(desk: Scene) -> None:
     desk.service.bind(ADA, "ada", Role.ADMIN)
     desk.service.bind(ADA, "abe", Role.ANALYST)
     desk.service.bind(ADA, "ann", Role.ANALYST)
-    with desk.database.writing() as session:
-        AlertIndex(SCHEMA).add(session, [fired(desk, 5, key={"payeeId": 47110815})])
+    desk.index(fired(desk, 5, key={"payeeId": 47110815}))
     desk.service.cases.assign(ANN, 1, 1, "abe", "call at nine")
     desk.service.cases.assign(ANN, 1, 2, "ann")
     (row,) = outbox(desk)

@@ -9,14 +9,14 @@ import pytest
 from fraud_control.domain.errors import NotFound
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.read_models import RuleComparison
-from fraud_control.service.alerts.index import AlertIndex
 from fraud_control.service.rules.comparison import compare
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.expressions.rollout import share_of
 from fraud_rules.replay.replay import replay
 from tests.support.conformance import load_schema
 from tests.support.control_plane.alerts import alert
-from tests.support.control_plane.scene import ADA, ANN, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ADA, ANN, Scene, rule_input
+from tests.support.records.payments import sample_payment
 from tests.support.rules import sum_rule
 
 
@@ -28,10 +28,8 @@ def compared(scene: Scene, rule_id: int = 2, other: int = 1) -> RuleComparison |
 def add(scene: Scene, number: int, rule_id: int, payment: int, *, shadow: bool = False, **members: Any) -> str:
     """Index an alert about a payment, `number` seconds after the scene's clock."""
     event = {"transactionId": payment}
-    found = alert(scene.clock.now_ms // 1_000 + number, rule_id, shadow=shadow, triggeringEvent=event, **members)
-    with scene.database.writing() as session:
-        AlertIndex(SCHEMA).add(session, [found])
-    return found.facts.alert_id
+    at_s = scene.clock.now_ms // 1_000 + number
+    return scene.index(alert(at_s, rule_id, shadow=shadow, triggeringEvent=event, **members))
 
 
 def test_payments_count_once_with_the_verdict_of_any_of_their_alerts(scene: Scene) -> None:
@@ -100,8 +98,7 @@ def test_a_promoted_rule_keeps_the_cool_downs_of_its_alerts() -> None:
 
     def payment(number: int, minute: int) -> dict[str, Any]:
         at_ms = start_ms + minute * minute_ms
-        paid = {"payeeId": 7, "beneficiaryId": 8, "paymentType": "CSH", "paymentAmount": "60.00"}
-        return {"at": at_ms, "tx": {"transactionId": number, "eventTime": at_ms, **paid}}
+        return {"at": at_ms, "tx": sample_payment(number, at_ms, payeeId=7, paymentAmount="60.00")}
 
     steps = [
         {"at": start_ms, "rule": live},

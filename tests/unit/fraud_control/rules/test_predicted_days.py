@@ -12,6 +12,7 @@ from fraud_control.domain.prediction import predicted
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.replay.replay import replay
 from tests.support.conformance import load_schema
+from tests.support.records.payments import sample_payment
 from tests.support.rules import count_rule, sum_rule
 
 DAY_MS = 86_400_000
@@ -50,14 +51,14 @@ def payments(seed: int, mean: int) -> list[dict[str, Any]]:
         amounts = chance.lognormal(4.5, 1.2, count).round(2)
         found += zip(times.tolist(), payees.tolist(), others.tolist(), amounts.tolist(), strict=True)
     return [
-        {
-            "transactionId": number,
-            "eventTime": at_ms,
-            "payeeId": payee,
-            "beneficiaryId": other,
-            "paymentType": "CSH" if number % 3 else "CRD",
-            "paymentAmount": f"{amount:.2f}",
-        }
+        sample_payment(
+            number,
+            at_ms,
+            payeeId=payee,
+            beneficiaryId=other,
+            paymentType="CSH" if number % 3 else "CRD",
+            paymentAmount=f"{amount:.2f}",
+        )
         for number, (at_ms, payee, other, amount) in enumerate(sorted(found))
     ]
 

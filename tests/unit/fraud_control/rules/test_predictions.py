@@ -13,7 +13,6 @@ from sqlalchemy import select
 from fraud_control.domain.lifecycle import StateName
 from fraud_control.domain.notification_models import SubscribedEvent, Terms
 from fraud_control.domain.prediction import predicted
-from fraud_control.service.alerts.index import AlertIndex
 from fraud_control.service.rules.outcomes import outcome_of, predicted_rules
 from fraud_control.service.rules.predictions import prediction_of
 from fraud_control.store.notification_models import DeliveryRow, SubscriptionRow
@@ -22,7 +21,7 @@ from fraud_ops.alarms import Alarm
 from fraud_ops.notifications import ReceiverKind
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.desk import Desk
-from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, REASON, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, REASON, Scene, rule_input
 
 DAY_MS = 86_400_000
 MIDNIGHT_MS = 1_700_006_400_000
@@ -80,9 +79,7 @@ class Alarms:
 def add_alerts(scene: Scene, day: int, count: int, *, first: int, **members: Any) -> None:
     """Index alerts of a day after the approval, at noon."""
     at_s = (MIDNIGHT_MS + day * DAY_MS + DAY_MS // 2) // 1_000
-    with scene.database.writing() as session:
-        found = [alert(at_s + first + number, 1, **members) for number in range(count)]
-        AlertIndex(SCHEMA).add(session, found)
+    scene.index(*(alert(at_s + first + number, 1, **members) for number in range(count)))
 
 
 @pytest.fixture

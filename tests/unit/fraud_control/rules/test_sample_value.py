@@ -113,25 +113,23 @@ def test_the_previous_payment_is_null_unless_it_is_chosen(scene: Scene) -> None:
     assert sampled(scene, "limit", "amount", previous="{}").value == "12.5", "no expression reads it"
 
 
-def test_a_list_has_the_values_that_are_in_force(scene: Scene) -> None:
-    log, text = MemoryLog(scene), "payeeId in list('mules')"
+def test_a_list_has_the_values_that_are_in_force(scene: Scene, log: MemoryLog) -> None:
+    text = "payeeId in list('mules')"
     scene.service.lists.create(ANN, "mules", CollectionInput(ListOperation.SET, ("7",), type=ListType.LONG), "first")
     assert sampled(scene, "when", text).reasons, "the detector does not know the list yet"
-    log.publish()
-    log.apply_record()
+    log.mirror_outbox()
     assert sampled(scene, "when", text).value == "true"
     wrong = sampled(scene, "when", "country in list('mules')")
     assert "the list 'mules' has long values" in wrong.reasons[0].message
 
 
-def test_a_map_has_the_entries_that_are_in_force(scene: Scene) -> None:
-    log, text = MemoryLog(scene), "coalesce(map('limits', payeeId), 1)"
+def test_a_map_has_the_entries_that_are_in_force(scene: Scene, log: MemoryLog) -> None:
+    text = "coalesce(map('limits', payeeId), 1)"
     numbers = MapType(ListType.LONG, MapValueType.DECIMAL)
     given = CollectionInput(ListOperation.SET, type=numbers, entries=(("7", "250.5"),))
     scene.service.maps.create(ANN, "limits", given, "first")
     assert "there is no map 'limits'" in sampled(scene, "limit", text).reasons[0].message
-    log.publish()
-    log.apply_record()
+    log.mirror_outbox()
     assert sampled(scene, "limit", text).value == "250.5"
 
 
