@@ -21,8 +21,9 @@ from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.alerts import alert_json
-from tests.support.control_plane.scene import ANN, SCHEMA, Scene
+from tests.support.control_plane.scene import ANN, Scene
 from tests.support.kafka.own_topics import OwnTopics, delete_topics
+from tests.support.rules import SCHEMA
 from tests.support.waiting import until
 
 TOPIC_ROLES = ("alert_corrections", "alerts", "shadow_alerts")

@@ -41,8 +41,9 @@ from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.proof.audit import AUDIT_HEADER
 from tests.support.control_plane.hostile import HOSTILE
 from tests.support.control_plane.processes import PublisherProcess
-from tests.support.control_plane.scene import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ADA, ANN, RULE, Scene, rule_input
 from tests.support.kafka.own_topics import OwnTopics, delete_topics
+from tests.support.rules import LIMITS, SCHEMA
 from tests.support.waiting import until
 
 

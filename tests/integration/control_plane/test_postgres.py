@@ -33,7 +33,7 @@ from tests.support.control_plane.leaders import check_leadership, lease_end
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.postgres import Postgres, binaries
 from tests.support.control_plane.scene import ADA, ANN, REASON, RULE, Scene, rule_input
-from tests.support.control_plane.scene import SCHEMA as ALERT_SCHEMA
+from tests.support.rules import SCHEMA as ALERT_SCHEMA
 from tests.support.waiting import until
 
 

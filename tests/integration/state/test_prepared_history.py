@@ -26,7 +26,8 @@ from tests.support.kafka.own_topics import OwnTopics, delete_topics
 from tests.support.kafka.state_topics import state_topics
 from tests.support.records.decoded import decoded
 from tests.support.records.payments import payment_record
-from tests.support.streams.packed import SCHEMA, SETTINGS, START_MS, blobs, comparable, timeline
+from tests.support.rules import SCHEMA
+from tests.support.streams.packed import SETTINGS, START_MS, blobs, comparable, timeline
 from tests.support.streams.state_driver import Answer, Host, StateDriver
 
 VERSION, GROUPING = 1, ("payeeId",)

@@ -48,7 +48,8 @@ from tests.support.kafka.records import read_all
 from tests.support.kafka.state_damage import recreate_state, write_records
 from tests.support.kafka.state_topics import state_topics
 from tests.support.kafka.timed_topics import set_topic
-from tests.support.streams.packed import SCHEMA, blobs, run
+from tests.support.rules import SCHEMA
+from tests.support.streams.packed import blobs, run
 from tests.support.streams.state_driver import Answer, Host, StateDriver
 from tests.support.waiting import until
 

@@ -16,8 +16,9 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.logs.rule_log import RuleLog
-from tests.support.control_plane.scene import LIMITS, SCHEMA, Scene
+from tests.support.control_plane.scene import Scene
 from tests.support.kafka.own_topics import OwnTopics
+from tests.support.rules import LIMITS, SCHEMA
 from tests.support.waiting import until
 
 PATIENCE_S = 600.0

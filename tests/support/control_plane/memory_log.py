@@ -18,7 +18,8 @@ from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record
 from fraud_rules.model.ruleset import RuleTimeline
-from tests.support.control_plane.scene import LIMITS, RULE, SCHEMA, Scene
+from tests.support.control_plane.scene import RULE, Scene
+from tests.support.rules import LIMITS, SCHEMA
 
 
 @dataclass

@@ -22,7 +22,8 @@ from fraud_rules.stream.driver.state_guard import new_position
 from fraud_rules.stream.pins import NO_PIN, Pin
 from fraud_rules.stream.worker.host_files import HostFiles
 from fraud_rules.stream.worker.state_log import StateDelta, TaskStateLog
-from tests.support.streams.packed import SCHEMA, SETTINGS, comparable, timeline
+from tests.support.rules import SCHEMA
+from tests.support.streams.packed import SETTINGS, comparable, timeline
 
 Answer = tuple[object, ...]
 

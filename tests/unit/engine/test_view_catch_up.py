@@ -23,9 +23,10 @@ from fraud_rules.model.output import KeyGroupOutput, ViewRefresh
 from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import Replay, batch_inputs, settings_of_recording
 from tests.support.conformance import load_schema
+from tests.support.rules import SCHEMA
 from tests.support.streams.generated import documents
 from tests.support.streams.long import long_document
-from tests.support.streams.packed import SCHEMA, SETTINGS, blobs, comparable, run, timeline
+from tests.support.streams.packed import SETTINGS, blobs, comparable, run, timeline
 from tests.support.streams.runs import STREAMS, check_long, check_stream, stream_seeds
 
 NULLABLE = load_schema("nullable")

@@ -27,9 +27,9 @@ from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.runtime.lock_wait import LockPatience
 from tests.support.records.decoded import decoded
-from tests.support.rules import rule_log, sum_rule
+from tests.support.rules import SCHEMA, rule_log, sum_rule
 from tests.support.small_disk import small_disk
-from tests.support.streams.packed import RULES, SCHEMA, SETTINGS, START_MS, blobs, comparable, run, timeline
+from tests.support.streams.packed import RULES, SETTINGS, START_MS, blobs, comparable, run, timeline
 
 
 @pytest.fixture(scope="module")

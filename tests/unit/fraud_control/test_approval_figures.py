@@ -14,7 +14,8 @@ from fraud_rules.batch.whatif.place import FOLDER, report_name
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record
 from fraud_rules.model.rule import Rule
 from tests.support.control_plane.alerts import alert
-from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, REASON, RULE, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ABE, ADA, ANN, REASON, RULE, Scene, rule_input
+from tests.support.rules import LIMITS, SCHEMA
 
 DAY_MS = 86_400_000
 

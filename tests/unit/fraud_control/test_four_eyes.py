@@ -19,7 +19,8 @@ from fraud_rules.model.rule import Rule
 from fraud_rules.model.value_list import ListOperation, ListType
 from tests.support.control_plane.desk import CollectionDesk, Desk
 from tests.support.control_plane.memory_log import MemoryLog
-from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, REASON, RULE, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, REASON, RULE, Scene, rule_input
+from tests.support.rules import LIMITS, SCHEMA
 
 SHADOW, ACTIVE, PAUSE, DELETE = StateName.SHADOW, StateName.ACTIVE, StateName.PAUSE, StateName.DELETE
 

@@ -17,7 +17,8 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.reader import Record
 from fraud_rules.model.value_list import CollectionKind, ListOperation, ListType
 from tests.support.control_plane.memory_log import MemoryLog
-from tests.support.control_plane.scene import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, rule_input
+from tests.support.control_plane.scene import ADA, ANN, RULE, Scene, rule_input
+from tests.support.rules import LIMITS, SCHEMA
 
 
 def found(scene: Scene, seeds: Path | None = None) -> list[tuple[int | None, str]]:

@@ -11,7 +11,8 @@ from fraud_rules.engine.admission.mapping_limit import LINUX_MAPPINGS, over_mapp
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.state.store import MappedViews
 from fraud_rules.engine.statelog import MemoryStateLog
-from tests.support.streams.packed import RULES, SCHEMA, SETTINGS, blobs, timeline
+from tests.support.rules import SCHEMA
+from tests.support.streams.packed import RULES, SETTINGS, blobs, timeline
 from tests.unit.engine.admission.test_cpu_budget import A, B, in_force, rule
 
 C = ("paymentType",)

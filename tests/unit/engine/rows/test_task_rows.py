@@ -17,8 +17,8 @@ from fraud_rules.engine.task_rows import rows_of_blobs, spread
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import DeclaredEntity
 from fraud_rules.model.transaction import TransactionBatch
-from tests.support.rules import rule_log
-from tests.support.streams.packed import RULES, SCHEMA, SETTINGS, START_MS, comparable, decoded_batches
+from tests.support.rules import SCHEMA, rule_log
+from tests.support.streams.packed import RULES, SETTINGS, START_MS, comparable, decoded_batches
 
 KEY_GROUPS, BATCHES, ROWS = 5, 25, 40
 LONG_MS = BATCHES * ROWS * 20

@@ -21,8 +21,8 @@ from fraud_rules.engine.statelog import MemoryStateLog, StateVersion, is_content
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
 from tests.support.records.decoded import decoded
-from tests.support.rules import count_rule, rule_log
-from tests.support.streams.packed import SCHEMA, SETTINGS, START_MS, blobs, comparable, run, timeline
+from tests.support.rules import SCHEMA, count_rule, rule_log
+from tests.support.streams.packed import SETTINGS, START_MS, blobs, comparable, run, timeline
 
 SMALL_BYTES = 20_000
 

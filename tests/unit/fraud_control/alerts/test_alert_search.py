@@ -23,7 +23,8 @@ from fraud_control.service.alerts.index import AlertIndex, IndexedAlert
 from fraud_control.service.alerts.saved_searches import AlertSearches
 from tests.support.control_plane.alerts import alert, alert_json
 from tests.support.control_plane.fixtures import scene_in
-from tests.support.control_plane.scene import ANN, SCHEMA, VIC, Scene, rule_input
+from tests.support.control_plane.scene import ANN, VIC, Scene, rule_input
+from tests.support.rules import SCHEMA
 
 SEVERITIES = ["critical", "High", "low", None, "odd"]
 COUNT = 60

@@ -23,7 +23,8 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.hostile import HOSTILE
-from tests.support.control_plane.scene import ANN, REASON, SCHEMA, VIC, Scene, rule_input
+from tests.support.control_plane.scene import ANN, REASON, VIC, Scene, rule_input
+from tests.support.rules import SCHEMA
 from tests.support.waiting import until
 
 DAY_MS = 86_400_000

@@ -19,7 +19,8 @@ from fraud_control.sync.drift import compare, store_side
 from fraud_control.sync.expiry import Expiry
 from fraud_rules.model.value_list import ListOperation, ListType
 from tests.support.control_plane.memory_log import MemoryLog
-from tests.support.control_plane.scene import ABE, ADA, ANN, LIMITS, PAT, PIA, REASON, RULE, VIC, Scene
+from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, REASON, RULE, VIC, Scene
+from tests.support.rules import LIMITS
 
 SET, ADD, REMOVE, DELETE = ListOperation
 DAY_MS = 86_400_000

@@ -18,7 +18,8 @@ from fraud_rules.model.value_list import ListOperation, ListType
 from fraud_rules.model.value_map import MapType, MapValueType
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.memory_log import MemoryLog
-from tests.support.control_plane.scene import ANN, LIMITS, Scene
+from tests.support.control_plane.scene import ANN, Scene
+from tests.support.rules import LIMITS
 
 SCHEMA = TransactionSchema.parse(
     {
