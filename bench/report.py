@@ -20,7 +20,7 @@ def render(rows: Sequence[Rows], results: Mapping[str, Results]) -> dict[str, st
     shown = [(each, found, lines) for each, found in measured if (lines := _promises(each, found))]
     return {
         "figures": "\n".join([*_HEADER, *(line for each, _, lines in shown for line in (_title(each), *lines))]),
-        "methods": ";\n".join(_method(each, found) for each, found, _ in shown),
+        "methods": "\n".join(_methods([(each, found) for each, found, _ in shown])),
         "machine": "\n".join(_machine(list(results.values()))),
     }
 
@@ -68,10 +68,14 @@ def _title(rows: Rows) -> str:
     return f"| **{rows.title}** |"
 
 
-def _method(rows: Rows, results: Results) -> str:
-    """When a group was measured."""
-    busiest = max((run.get("load_average", 0.0) for run in results.runs), default=0.0)
-    return f"`{rows.name}` {len(results.runs)}, {results.measured[:10]}, {results.machine['revision']}, {busiest:.1f}"
+def _methods(shown: Sequence[tuple[Rows, Results]]) -> Iterator[str]:
+    """The groups by day and revision, as lines of text."""
+    found: dict[str, list[str]] = {}
+    for rows, results in shown:
+        group = f"`{rows.name}` {len(results.runs)}"
+        found.setdefault(f"{results.measured[:10]} {results.machine['revision']}", []).append(group)
+    for measured, groups in sorted(found.items(), reverse=True):
+        yield from textwrap.wrap(f"- {measured}: {', '.join(groups)}", 140, subsequent_indent="  ")
 
 
 def _line(figure: Figure, values: Spread) -> str:

@@ -70,7 +70,7 @@ MIXES = (
         5,
         ({}, {}, {}, {"deviations": True}),
     ),
-    Mix("eight", "24 rules: all eight aggregators", _ALL_EIGHT, 3),
+    Mix("eight", "24 rules", _ALL_EIGHT, 3),
 )
 
 _BASELINE = next(mix for mix in MIXES if mix.baselines)
@@ -169,12 +169,12 @@ def _figures() -> list[Figure]:
     found = []
     for mix in MIXES:
         for content in _CONTENTS:
-            title = f"{mix.title}; {content:,} rows in the window"
+            title = f"{mix.title}; {content:,} rows"
             target = at_least(12 if mix.baselines else 20)
             shown = mix is MIXES[0] and content == _CONTENTS[-1]
             found.append(Figure(f"{mix.key}_{content}", title, "million/s", target, promise=shown))
         flat = at_least(75 if mix.baselines else 90)
-        found.append(Figure(f"{mix.key}_flat", f"{mix.title}; slowest in % of 100 in the window", "%", flat))
+        found.append(Figure(f"{mix.key}_flat", f"{mix.title}; slowest in % of 100 rows", "%", flat))
     for content in _COST_CONTENTS:
         title = f"cost of a rule with a baseline, in rules without one; {content:,} in the window"
         found.append(Figure(f"baseline_cost_{content}", title, "rules", at_most(2.5)))
