@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from fraud_rules.codec.rules.codec import read_entry
+from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.warm_up import is_current, request_at, shortest_reaches_ms
-from tests.support.rules import count_rule, rule_log
+from tests.support.conformance import load_schema
+from tests.support.rules import count_rule
 
 MINUTE_MS = 60_000
 CLEAR = {"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"}
@@ -22,7 +26,13 @@ DELETE = {"ruleId": 1, "ruleState": "DELETE"}
 
 def timeline_of(*documents: dict[str, Any]) -> RuleTimeline:
     """A rule log with these records, a second apart."""
-    return rule_log(documents, [1_000 * (offset + 1) for offset in range(len(documents))])
+    schema, limits = load_schema("default"), RuleLimits()
+    return RuleTimeline(
+        [
+            read_entry(offset, 1_000 * (offset + 1), json.dumps(document).encode(), schema, limits)
+            for offset, document in enumerate(documents)
+        ]
+    )
 
 
 def test_a_request_reaches_from_the_last_clear_to_its_record_for_the_widest_rule() -> None:
