@@ -140,7 +140,7 @@ class Broker:
     @contextlib.contextmanager
     def _exclusively(self) -> Iterator[None]:
         """Allow one start or stop at a time. Raises Stalled if another one hangs."""
-        with FileLock(self.home / "lock", 0o666) as lock:
+        with FileLock(self.home / "lock") as lock:
             await_lock(lock, f"the lock of the broker in {self.home}", LockPatience())
             yield
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,8 @@ def has_adopted(replay: Replay) -> bool:
     return any(state.id >= warm_state_id(0) for head in heads for state in head.states)
 
 
-@pytest.mark.parametrize("seeds", [range(4, 8), pytest.param([*range(4), *range(8, 20)], marks=pytest.mark.long)])
-def test_a_prepared_history_gives_the_same_results(seeds: Sequence[int], tmp_path: Path) -> None:
+@pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 20), marks=pytest.mark.long)])
+def test_a_prepared_history_gives_the_same_results(seeds: range, tmp_path: Path) -> None:
     """The further streams are a long test, which looks for the same faults."""
     adopted = 0
     for seed in seeds:
@@ -41,7 +40,7 @@ def test_a_prepared_history_gives_the_same_results(seeds: Sequence[int], tmp_pat
             if histories:
                 restored.append(stream.plain())
                 restored[-1].restore(mapped.images())
-    assert adopted > 5
+    assert adopted > 10
 
 
 def test_a_prepared_history_keeps_its_rows_when_the_recent_ones_need_more_room(tmp_path: Path) -> None:

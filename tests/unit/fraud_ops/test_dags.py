@@ -292,5 +292,7 @@ RUNBOOKS = {
 def test_every_verdict_alarm_and_error_of_the_nights_has_a_runbook(name: str, project: Project) -> None:
     page = f"{slug(name)}.md"
     text = (project.root / "docs" / "runbooks" / page).read_text(encoding="utf-8")
+    title = text.partition("\n")[0].removeprefix("# ")
+    assert slug(name) in map(slug, title.split(", "))
     assert [part for part in ("## Meaning", "## Action") if part not in text] == []
     assert f"({page})" in (project.root / "docs" / "runbooks" / "README.md").read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ from fraud_rules.model.transaction import TransactionBatch
 from tests.support.rules import SCHEMA, rule_log
 from tests.support.streams.packed import RULES, SETTINGS, START_MS, comparable, decoded_batches
 
-KEY_GROUPS, BATCHES, ROWS = 5, 25, 40
+KEY_GROUPS, BATCHES, ROWS = 5, 50, 40
 LONG_MS = BATCHES * ROWS * 20
 ACCOUNT = DeclaredEntity("account", (("out", "payeeId"), ("in", "beneficiaryId")))
 
@@ -84,7 +84,7 @@ def test_shared_rows_give_the_results_of_packed_rows(
         expected = packed.evaluate(batch, number, packed=True)
         assert shared.evaluate(batch, number, packed=False) == expected
         alerts += sum(len(each[0]) for each in expected)
-    assert alerts > 50
+    assert alerts > 100
     assert [log.image() for log in shared.logs] == [log.image() for log in packed.logs]
 
 
