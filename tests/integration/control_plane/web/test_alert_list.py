@@ -27,7 +27,7 @@ from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.kafka.state_damage import remove_records
 from tests.support.waiting import until
 
-BATCHES, A_BATCH = 40, 10
+BATCHES, A_BATCH = 60, 10  # more than the first chunk of a search, and than what memory keeps
 RARE = 9
 KEPT = 25
 
