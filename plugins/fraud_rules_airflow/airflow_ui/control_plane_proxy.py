@@ -1,7 +1,8 @@
 """Forwards requests for the pages of the control plane to its server, with a ticket of the user who is logged in.
 
-So its pages have Airflow's address and login. Airflow's authentication costs its event loop some milliseconds, so a
-login counts for twenty seconds once it was valid: many requests of pages do not slow the heartbeats of tasks.
+So its pages have Airflow's address and login. The event loop is also that of the heartbeats of tasks. So a login counts
+for twenty seconds once it was valid, because Airflow's authentication costs some milliseconds; and the client is
+aiohttp, because each request of httpx looks at all its connections, of which each open page has one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
-import httpx
+from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
 from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
@@ -23,6 +24,7 @@ from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
 from fastapi.security import HTTPAuthorizationCredentials
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
+from yarl import URL
 
 from fraud_ops.account import Account
 from fraud_ops.paths import FORWARDED_HOST, FORWARDED_PREFIX, OPEN, PAGES, ROOT, SESSION
@@ -33,11 +35,11 @@ from fraud_rules.runtime.clock import MS_PER_S, now_ms
 from fraud_rules_airflow.airflow_ui.address import base_url
 from fraud_rules_airflow.hooks.control_plane import CONTROL_PLANE, ControlPlaneHook, ControlPlaneServer
 
-_TIMEOUT: Final = httpx.Timeout(120.0, connect=5.0, pool=10.0)
+_TIMEOUT: Final = ClientTimeout(total=None, connect=10.0, sock_connect=5.0, sock_read=120.0)
 """The server of the control plane sends something on each stream more often."""
 IDLE_S: Final = 5.0
 """How long an idle connection is used again. The server of the control plane keeps one longer."""
-_LIMITS: Final = httpx.Limits(max_connections=2_000, max_keepalive_connections=50, keepalive_expiry=IDLE_S)
+_MOST_CONNECTIONS: Final = 2_000
 """Each open page has one connection for its events. The control plane limits those of a user."""
 _MOST_KNOWN: Final = 10_000
 _KNOWN_S: Final = 20.0
@@ -64,7 +66,7 @@ def create_app(find: Callable[[], ControlPlaneServer] = _server) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(application: FastAPI) -> AsyncIterator[None]:
-        async with httpx.AsyncClient(timeout=_TIMEOUT, limits=_LIMITS, trust_env=False) as client:
+        async with _client() as client:
             application.state.client = client
             application.state.known = TTLCache(_MOST_KNOWN, _KNOWN_S)
             application.state.server = None
@@ -78,14 +80,13 @@ def create_app(find: Callable[[], ControlPlaneServer] = _server) -> FastAPI:
 
     async def forward(request: Request) -> Response:
         try:
-            asked = await _request(request, await found(request.app), airflow)
-            answer = await request.app.state.client.send(asked, stream=True)
+            answer = await _answer(request, await found(request.app), airflow)
         except ConfigError as error:
             return _unavailable(str(error))
-        except httpx.HTTPError as error:
+        except (ClientError, TimeoutError) as error:
             return _unavailable(f"the control plane does not answer ({type(error).__name__}): is its server running?")
-        response = StreamingResponse(_content(answer), answer.status_code)
-        response.raw_headers = [(name, value) for name, value in answer.headers.raw if _passes(name.decode())]
+        response = StreamingResponse(_content(answer), answer.status)
+        response.raw_headers = [(name.lower(), value) for name, value in answer.raw_headers if _passes(name.decode())]
         return response
 
     async def open_session(request: Request) -> Response:
@@ -117,22 +118,34 @@ def _unavailable(detail: str) -> Response:
     return JSONResponse(content, 503, {"Retry-After": "2"}, "application/problem+json")
 
 
-async def _request(request: Request, server: ControlPlaneServer, airflow: SplitResult) -> httpx.Request:
-    """The request to the server: with its token if a program sends it, else with a ticket if the user is logged in. The
-    server refuses the others by itself.
+def _client() -> ClientSession:
+    """A client that forwards a request and its answer as they are."""
+    return ClientSession(
+        connector=TCPConnector(limit=_MOST_CONNECTIONS, keepalive_timeout=IDLE_S),
+        timeout=_TIMEOUT,
+        cookie_jar=DummyCookieJar(),
+        auto_decompress=False,
+        skip_auto_headers=("Accept", "Accept-Encoding", "User-Agent", "Content-Type"),
+    )
+
+
+async def _answer(request: Request, server: ControlPlaneServer, airflow: SplitResult) -> ClientResponse:
+    """Send the request to the server: with its token if a program sends it, else with a ticket if the user is logged
+    in. The server refuses the others by itself.
     """
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-    headers = [(name, value) for name, value in request.headers.raw if _passes(name.decode("latin-1"))]
-    headers += [(name.encode(), value.encode()) for name, value in _forwarded(request, airflow).items()]
+    headers = [(name, value) for name, value in request.headers.items() if _passes(name)]
+    headers += _forwarded(request, airflow).items()
     authorization = request.headers.get("authorization")
     if authorization is not None and secret_in(authorization) is not None:
-        headers.append((b"authorization", authorization.encode("latin-1")))
+        headers.append(("authorization", authorization))
     elif (ticket := None if path.startswith(_PUBLIC) else await _ticket(request)) is not None:
-        headers.append((HEADER.encode(), server.keys.sign(ticket, now_ms() // MS_PER_S).encode()))
-    client: httpx.AsyncClient = request.app.state.client
-    url = httpx.URL(server.url).copy_with(raw_path=_raw_path(path, request.scope["query_string"]))
+        headers.append((HEADER, server.keys.sign(ticket, now_ms() // MS_PER_S)))
+    client: ClientSession = request.app.state.client
+    url = URL(server.url.rstrip("/") + _path(path, request.scope["query_string"]), encoded=True)
     has_body = "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
-    return client.build_request(request.method, url, headers=headers, content=request.stream() if has_body else None)
+    content = request.stream() if has_body else None
+    return await client.request(request.method, url, headers=headers, data=content, allow_redirects=False)
 
 
 async def _ticket(request: Request) -> Ticket | None:
@@ -166,19 +179,17 @@ def _forwarded(request: Request, airflow: SplitResult) -> Mapping[str, str]:
     return {FORWARDED_PREFIX: prefix, FORWARDED_HOST: ", ".join(name for name in hosts if name)}
 
 
-def _raw_path(path: str, query: bytes) -> bytes:
-    raw = quote(ROOT + path, safe="/:@!$&'()*+,;=-._~").encode()
-    return raw + b"?" + query if query else raw
+def _path(path: str, query: bytes) -> str:
+    quoted = quote(ROOT + path, safe="/:@!$&'()*+,;=-._~")
+    return f"{quoted}?{query.decode('latin-1')}" if query else quoted
 
 
 def _passes(name: str) -> bool:
     return name.lower() not in _OWN
 
 
-async def _content(answer: httpx.Response) -> AsyncIterator[bytes]:
+async def _content(answer: ClientResponse) -> AsyncIterator[bytes]:
     """The body as it was sent. It ends early if the control plane ends."""
-    try:
-        async for part in answer.aiter_raw():
+    async with answer:
+        async for part in answer.content.iter_any():
             yield part
-    finally:
-        await answer.aclose()

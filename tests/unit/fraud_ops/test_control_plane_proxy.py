@@ -23,7 +23,7 @@ def test_a_server_that_does_not_run_is_named() -> None:
         answer = client.get("/control/api/me")
     assert (answer.status_code, answer.headers["content-type"]) == (503, "application/problem+json")
     assert answer.headers["retry-after"]
-    assert answer.json()["detail"] == "the control plane does not answer (ConnectError): is its server running?"
+    assert answer.json()["detail"] == "the control plane does not answer (ClientConnectorError): is its server running?"
 
 
 def test_the_proxy_closes_idle_connections_before_the_server() -> None:
