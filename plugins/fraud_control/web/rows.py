@@ -18,7 +18,7 @@ from fraud_control.web.schemas import rules as schemas
 from fraud_rules.engine.admission.cpu_cost import GROUPING_NS
 from fraud_rules.runtime.clock import now_ms
 
-_QUIET: Final = NoisyRule()
+_QUIET: Final = schemas.Quality.model_validate(NoisyRule())
 
 
 def rows(plane: ControlPlane, found: Iterable[read_models.StoredRule]) -> list[schemas.RuleRow]:
@@ -30,7 +30,7 @@ def rows(plane: ControlPlane, found: Iterable[read_models.StoredRule]) -> list[s
 def detail(plane: ControlPlane, found: read_models.RuleWithForms, status: int = 200) -> Response:
     """Build the response with one rule and its ETag. The status is 202 if the change waits for approval."""
     schema = schemas.RuleDetail(
-        **dict(_row(plane, found.row, plane.noise(), now_ms())),
+        **vars(_row(plane, found.row, plane.noise(), now_ms())),
         yaml=found.yaml,
         text=found.text,
         says=found.says,
@@ -51,7 +51,7 @@ def revisions(
     """Add activations and earlier approvals to revisions."""
     return [
         schemas.Version(
-            **dict(each),
+            **vars(each),
             activation=activation(plane, each.log_version, ItemName.of_rule(rule_id)),
             approved=approved.covers(each.document),
         )
@@ -70,11 +70,11 @@ def activation(plane: ControlPlane, log_version: int | None, item: ItemName) -> 
 def _row(
     plane: ControlPlane, row: read_models.StoredRule, noise: Mapping[int, NoisyRule], at_ms: int
 ) -> schemas.RuleRow:
-    hour, noisy = plane.memory.hour(row.rule_id, at_ms), noise.get(row.rule_id, _QUIET)
+    hour, noisy = plane.memory.hour(row.rule_id, at_ms), noise.get(row.rule_id)
     return schemas.RuleRow(
-        **dict(row),
+        **vars(row),
         activation=activation(plane, row.log_version, ItemName.of_rule(row.rule_id)),
         pending_approval=row.pending,
         alerts_last_hour=hour,
-        quality=schemas.Quality.model_validate(noisy),
+        quality=_QUIET if noisy is None else schemas.Quality.model_validate(noisy),
     )

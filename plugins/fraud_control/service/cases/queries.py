@@ -118,7 +118,7 @@ def case_detail(work: UnitOfWork, case_id: int) -> CaseDetail:
     same_entity = session.scalars(same.order_by(CaseRow.case_id.desc()).limit(MOST_OTHERS)).all()
     (found,) = cases_of(work, [row])
     return CaseDetail(
-        **dict(found),
+        **vars(found),
         events=[CaseEvent.model_validate(each) for each in session.scalars(newest.limit(_EVENTS))],
         same_entity=cases_of(work, same_entity),
     )

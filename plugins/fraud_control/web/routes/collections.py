@@ -227,7 +227,7 @@ def list_versions(plane: CurrentPlane, kind: Kind, name: Name, before: Before = 
     with plane.store.reading() as work:
         page = queries.revisions(work, item, limit=limit, before=before)
     items = [
-        schemas.CollectionVersion(**dict(each), activation=rows.activation(plane, each.log_version, item))
+        schemas.CollectionVersion(**vars(each), activation=rows.activation(plane, each.log_version, item))
         for each in page.items
     ]
     return answer(schemas.CollectionVersions(items=items, next=page.next))
@@ -276,7 +276,7 @@ def _created(
 
 def _row(plane: CurrentPlane, kind: CollectionKind, found: StoredCollection) -> schemas.ListRow | schemas.MapRow:
     activation = rows.activation(plane, found.log_version, ItemName.of_collection((kind, found.name)))
-    return _ROWS[kind](**dict(found), activation=activation, pending_approval=found.pending)
+    return _ROWS[kind](**vars(found), activation=activation, pending_approval=found.pending)
 
 
 def _detail(plane: CurrentPlane, item: ItemName, found: StoredCollection, status: int = 200) -> Response:

@@ -51,6 +51,7 @@ MASKING = Masking(SCHEMA)
             {"field": "payeeId", "values": [{"value": "98765", "alerts": 3}]},
             {"field": "payeeId", "values": [{"value": "••••8765", "alerts": 3}]},
         ),
+        ({"account": {"value": 98765, "payeeId": 4711}}, {"account": {"value": "••••8765", "payeeId": "••••"}}),
         ([{"field": "payeeId", "value": 98765, "n": 12345}], [{"field": "payeeId", "value": "••••8765", "n": 12345}]),
     ],
 )  # fmt: skip
