@@ -7,6 +7,7 @@ have threads of their own. A request waits for its turn in the event loop, witho
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -33,7 +34,8 @@ class LaneName(StrEnum):
 @dataclass(frozen=True, slots=True)
 class LaneLimits:
     """The limits of a lane: its threads, those of one user at once, the requests of one user that run or wait, and
-    the longest wait for a thread.
+    how long a request waits for a thread. It waits up to half as long again, at random: requests that arrived together
+    are not refused together, or they would come back together.
     """
 
     threads: int
@@ -92,7 +94,7 @@ class Lane:
     async def _run(self, share: _Share, call: Callable[[], T]) -> T:
         async with AsyncExitStack() as held:
             try:
-                async with asyncio.timeout(self._limits.wait_s):
+                async with asyncio.timeout(self._limits.wait_s * random.uniform(1, 1.5)):  # noqa: S311 - no secret
                     # The user's turn comes first, so that the waiting requests of one user hold no thread.
                     await held.enter_async_context(share.turns)
                     await held.enter_async_context(self._turns)

@@ -21,7 +21,7 @@ _MOST_USERS: Final = 10_000
 _MOST_DELAYED: Final = 20
 _DELAY_S: Final = 2.0
 _LONGEST_DELAY_S: Final = 30.0
-_REFUSALS_PER_S: Final = 10.0
+_REFUSALS_PER_S: Final = 5.0
 
 
 class Buckets:
