@@ -1,8 +1,8 @@
 """Users of the control plane that send requests as fast as they can: many sessions in a separate process.
 
 `python -m bench.viewers --url U --streams 6 --requests 6 /alerts /rules` reads a line from stdin: a JSON list of
-session tokens. It prints `ready` once the sessions have their streams. After its stdin has ended, it prints a line of
-JSON: the number of answers by status. A session is a browser's: the token is its cookie, and its connections for
+cookies. It prints `ready` once the sessions have their streams. After its stdin has ended, it prints a line of
+JSON: the number of answers by status. A session is a browser's: it has one cookie, and its connections for
 requests are as many as those of a browser to one server. It ignores Retry-After.
 """
 
@@ -19,7 +19,6 @@ from contextlib import AsyncExitStack, suppress
 
 import httpx
 
-_COOKIE = "_token"
 _TIMEOUT_S = 60.0
 _OPEN_S = 120.0
 _EXPECTED = (200, 429, 503)
@@ -50,22 +49,22 @@ async def _request(client: httpx.AsyncClient, urls: Sequence[str], answers: Coun
             answers[type(error).__name__] += 1
 
 
-async def _run(options: argparse.Namespace, tokens: Sequence[str]) -> Counter[str]:
+async def _run(options: argparse.Namespace, cookies: Sequence[str]) -> Counter[str]:
     answers: Counter[str] = Counter()
     opened = asyncio.Semaphore(0)
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         limits = httpx.Limits(max_connections=options.streams + options.requests)
         running = []
-        for token in tokens:
-            client = httpx.AsyncClient(cookies={_COOKIE: token}, timeout=_TIMEOUT_S, limits=limits, trust_env=False)
+        for cookie in cookies:
+            client = httpx.AsyncClient(headers={"Cookie": cookie}, timeout=_TIMEOUT_S, limits=limits, trust_env=False)
             await stack.enter_async_context(client)
             stream = f"{options.url}/alerts/stream"
             running += [tasks.create_task(_stream(client, stream, opened)) for _ in range(options.streams)]
             urls = [options.url + path for path in options.paths]
             running += [tasks.create_task(_request(client, urls, answers)) for _ in range(options.requests)]
         async with asyncio.timeout(_OPEN_S):
-            for _ in range(options.streams * len(tokens)):
+            for _ in range(options.streams * len(cookies)):
                 await opened.acquire()
         answers.clear()
         print("ready", flush=True)

@@ -27,7 +27,8 @@ from fraud_rules.runtime.clock import MS_PER_S, now_ms
 ReadLogin = Callable[[HTTPConnection], Awaitable[Ticket]]
 """Reads the login of a request. Raises WebError (401)."""
 
-_COOKIE: Final = "fraud_session"
+SESSION_COOKIE: Final = "fraud_session"
+"""The cookie with the session of the server's own pages."""
 _STATE_COOKIE: Final = "fraud_login"
 _STATE_S: Final = 600
 _STATE_BYTES: Final = 24
@@ -46,7 +47,7 @@ class Logins:
 
     async def read(self, request: HTTPConnection) -> Ticket:
         """The login of a request. Raises WebError (401)."""
-        text, session = request.headers.get(HEADER), request.cookies.get(_COOKIE)
+        text, session = request.headers.get(HEADER), request.cookies.get(SESSION_COOKIE)
         try:
             if text is not None:
                 return self._keys.read(text)
@@ -88,13 +89,13 @@ class Logins:
         response = RedirectResponse(_own_path(unquote(place)), 303)
         response.headers["Referrer-Policy"] = "no-referrer"
         session = replace(ticket, by_browser=True)
-        self._set(response, _COOKIE, self._keys.sign(session, now_ms() // MS_PER_S, Purpose.SESSION), SESSION_S)
+        self._set(response, SESSION_COOKIE, self._keys.sign(session, now_ms() // MS_PER_S, Purpose.SESSION), SESSION_S)
         response.delete_cookie(_STATE_COOKIE)
         return response
 
     async def _end(self, request: Request) -> Response:
         response = Response(status_code=204)
-        response.delete_cookie(_COOKIE)
+        response.delete_cookie(SESSION_COOKIE)
         return response
 
     def _set(self, response: Response, name: str, value: str, life_s: int) -> None:

@@ -11,14 +11,15 @@ from typing import Any
 
 import httpx
 
+from fraud_control.web.login.logins import SESSION_COOKIE
 from fraud_local.airflow import AirflowSite, Component, LocalAirflow
 from fraud_local.users import USER, LocalUsers
 from fraud_ops.account import Account
 from fraud_ops.paths import API
-from fraud_ops.tickets import HEADER, Ticket, TicketKeys
+from fraud_ops.tickets import HEADER, Purpose, Ticket, TicketKeys
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.clock import MS_PER_S, now_ms
 from tests.support.control_plane.web.streams import StreamReader
 from tests.support.ports import free_ports
 from tests.support.waiting import until
@@ -69,7 +70,7 @@ class ApiServer(LocalUsers):
         (port,) = free_ports(1)
         command = [sys.executable, "-m", "fraud_rules.cli", "control-plane", "serve", f"--port={port}"]
         process = subprocess.Popen(command, env=self.airflow.site.environment(component=Component.CONTROL_PLANE))
-        replica = _Replica(self.airflow, f"http://127.0.0.1:{port}")
+        replica = DirectServer(self.airflow, f"http://127.0.0.1:{port}")
         try:
             replica.await_served()
             yield replica
@@ -82,12 +83,20 @@ class ApiServer(LocalUsers):
         return StreamReader(f"{self.api}/alerts/stream", self.headers(), last_id)
 
 
-class _Replica(ApiServer):
-    """A server of the control plane, with the tickets that Airflow's plugin would sign."""
+class DirectServer(ApiServer):
+    """A server of the control plane without Airflow's in between, with the tickets that Airflow's plugin would sign."""
 
     def headers(self, user: str = USER) -> dict[str, str]:
+        return {HEADER: self._signed(user, Purpose.REQUEST)}
+
+    def cookie(self, user: str) -> str:
+        """The cookie of a user's session on the server's own pages."""
+        return f"{SESSION_COOKIE}={self._signed(user, Purpose.SESSION)}"
+
+    def _signed(self, user: str, purpose: Purpose) -> str:
         keys = TicketKeys(self.airflow.site.secret("tickets"))
-        return {HEADER: keys.sign(Ticket(Account(_MANAGER, user, user), by_browser=False), now_ms() // 1_000)}
+        ticket = Ticket(Account(_MANAGER, user, user), by_browser=purpose is Purpose.SESSION)
+        return keys.sign(ticket, now_ms() // MS_PER_S, purpose)
 
 
 def local_site(folder: Path, project: Project, bootstrap: str, **options: Any) -> AirflowSite:
