@@ -34,8 +34,9 @@ class LaneName(StrEnum):
 @dataclass(frozen=True, slots=True)
 class LaneLimits:
     """The limits of a lane: its threads, those of one user at once, the requests of one user that run or wait, and
-    how long a request waits for a thread. It waits up to half as long again, at random: requests that arrived together
-    are not refused together, or they would come back together.
+    how long a request waits for a thread. A random part of up to half of it comes on top. Without that, requests that
+    arrived together are refused together and come back together. With it, the wait is at most 60 s: `fraud` waits no
+    longer for an answer.
     """
 
     threads: int
@@ -49,7 +50,7 @@ LIMITS: Final[Mapping[LaneName, LaneLimits]] = {
     LaneName.READS_FOR_CHANGES: LaneLimits(2, 2, 20, 10.0),
     LaneName.EVIDENCE: LaneLimits(1, 1, 6, 20.0),
     LaneName.ENTITIES: LaneLimits(1, 1, 4, 30.0),
-    LaneName.FILES: LaneLimits(2, 1, 2, 60.0),
+    LaneName.FILES: LaneLimits(2, 1, 2, 40.0),
     LaneName.CHANGES: LaneLimits(4, 1, 20, 15.0),
 }
 
