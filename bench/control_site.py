@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import httpx
@@ -41,10 +40,6 @@ class ControlSite(ApiServer):
         if answer.is_error:
             raise RuntimeError(f"{method} {path} of {user}: {answer.status_code} {answer.text[:500]}")
         return answer
-
-    def ask_as(self, user: str) -> Callable[..., httpx.Response]:
-        """A function like `ask` for another user."""
-        return partial(self.ask, user=user)
 
     def health(self) -> httpx.Response:
         """Ask the address that Airflow's tasks use whether it is healthy."""

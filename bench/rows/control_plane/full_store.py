@@ -156,7 +156,7 @@ def _cpu(site: ControlSite, pages: Mapping[str, Callable[[int], Sequence[str]]],
 def _by_several(
     site: ControlSite, users: Sequence[str], pages: Mapping[str, Callable[[int], Sequence[str]]], visits: int
 ) -> dict[str, list[float]]:
-    asks = [site.ask_as(user) for user in users]
+    asks = [partial(site.ask, user=user) for user in users]
     with ThreadPoolExecutor(len(users)) as pool:
         found = list(pool.map(lambda n: _visited(asks[n], pages, range(n, visits, len(users))), range(len(users))))
     return {name: [ms for times in found for ms in times[name]] for name in pages}
