@@ -106,7 +106,7 @@ class DetectorSettings:
     """
 
     detector: str = matching("detector", NAME, NAME_IS)
-    key_groups: int = bounded(4, 1, 4_096)
+    key_groups: int = bounded(2, 1, 4_096)
     max_out_of_orderness_ms: int = bounded(300_000, 0, 86_400_000)
     future_tolerance_ms: int = bounded(300_000, 0, 86_400_000)
     event_time_floor_ms: int = bounded(946_684_800_000, 0, 4_102_444_800_000)
