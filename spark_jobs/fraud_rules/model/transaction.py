@@ -50,7 +50,7 @@ class Column:
         valid = None if self.valid is None else self.valid[indices]
         dictionary = self.dictionary
         if dictionary is not None and len(dictionary) > len(values):
-            used, values = _renumbered(values)
+            used, values = renumbered(values)
             dictionary = tuple([dictionary[code] for code in used])
         return Column(values, valid, dictionary)
 
@@ -174,9 +174,10 @@ class TransactionBatch:
         """Row `i` by field name, in schema order: timestamps in epoch ms, decimals at their field's scale, no nulls."""
         return self.rows([i], schema)[0]
 
-    def rows(self, indices: Sequence[int], schema: TransactionSchema) -> list[dict[str, object]]:
+    def rows(self, indices: Sequence[int] | Ints, schema: TransactionSchema) -> list[dict[str, object]]:
         """The rows at these positions, each as `row` returns it."""
         fields = [field for field in schema.fields if field.name in self.columns]
+        indices = np.array(indices, np.int64)
         names = [field.name for field in fields]
         cells = zip(*[cells_of(self.columns[field.name], indices, field) for field in fields], strict=True)
         if all(self.columns[name].valid is None for name in names):
@@ -223,7 +224,7 @@ def _packed(integers: Ints, partition: NDArray[np.int32], names: list[str], colu
     return _encode(packed)
 
 
-def _renumbered(codes: Ints) -> tuple[list[int], Ints]:
+def renumbered(codes: Ints) -> tuple[list[int], Ints]:
     """The distinct codes in ascending order, and the position of each code among them. For a few codes, the calls of
     `np.unique` cost several times as much."""
     if len(codes) > _FEW:
@@ -234,9 +235,9 @@ def _renumbered(codes: Ints) -> tuple[list[int], Ints]:
     return few, np.array([few.index(code) for code in known], np.int64)
 
 
-def cells_of(column: Column, indices: Sequence[int], field: Field) -> list[Any]:
+def cells_of(column: Column, indices: Sequence[int] | Ints, field: Field) -> list[Any]:
     """The values of the rows at these positions, None for a null."""
-    at = np.array(indices, np.int64)
+    at = np.asarray(indices, np.int64)
     values = column.values[at].tolist()
     cells: list[Any] = values
     if column.dictionary is not None:

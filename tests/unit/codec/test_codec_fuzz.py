@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from itertools import cycle
 
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.codec.transactions.raw import RawTransactions
@@ -18,7 +19,8 @@ from tests.support.rules import SCHEMA
 
 RECORDS = int(os.environ.get("FUZZ_RECORDS", "20000"))
 SEED = int(os.environ.get("FUZZ_SEED", "7"))
-BATCH = 2_000
+BATCHES = (1_000, 60)
+"""The sizes of the batches, in turn: the reader converts the numbers of a few records in another way."""
 
 SEEDS = [
     record
@@ -142,8 +144,12 @@ def noise(rng: random.Random) -> bytes:
 
 def batches(rng: random.Random) -> Iterator[list[bytes | None]]:
     makers = (mutated, mutated, swapped, swapped, swapped, line, noise)
-    for start in range(0, RECORDS, BATCH):
-        n = min(BATCH, RECORDS - start)
+    left = RECORDS
+    for size in cycle(BATCHES):
+        n = min(size, left)
+        if not n:
+            return
+        left -= n
         yield [None if rng.random() < 0.01 else rng.choice(makers)(rng) for _ in range(n)]
 
 

@@ -140,7 +140,7 @@ def test_a_rule_over_budget_stays_refused_for_every_reader() -> None:
 
 def test_a_rule_with_a_grouping_that_workers_cannot_map_is_refused() -> None:
     log = Log()
-    pinner = RulePinner(DetectorSettings(), log.rules(), mappings=15_008)
+    pinner = RulePinner(DetectorSettings(key_groups=4), log.rules(), mappings=15_008)
     log.add(ruleId=1)
     log.add(ruleId=2, groupingKeyNames=["beneficiaryId"], force=True)
     log.add(ruleId=3)

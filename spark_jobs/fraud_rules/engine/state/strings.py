@@ -11,7 +11,7 @@ from fraud_rules.engine.state.view import View
 from fraud_rules.engine.window import strings
 from fraud_rules.engine.window.bundles import Ints
 from fraud_rules.engine.window.layout import H_STRINGS, H_STRINGS_DUE
-from fraud_rules.model.transaction import Column
+from fraud_rules.model.transaction import Column, renumbered
 
 _LEAST_DUE = 256
 
@@ -32,8 +32,8 @@ class StringTable:
 
     def column(self, codes: Ints, valid: NDArray[np.bool_] | None) -> Column:
         """Convert codes to a column of strings with its own dictionary."""
-        used, values = np.unique(codes, return_inverse=True)
-        return Column(values.astype(np.int64), valid, self._texts(used))
+        used, values = renumbered(codes)
+        return Column(values, valid, self._texts(np.array(used, np.int64)))
 
     def clear(self) -> None:
         """Remove all strings."""

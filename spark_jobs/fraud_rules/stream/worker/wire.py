@@ -119,7 +119,8 @@ def quantiles_ms(times_ms: NDArray[np.int64]) -> tuple[int, ...]:
     """The 0th to 100th percentiles of times. Empty without times."""
     if not len(times_ms):
         return ()
-    return tuple(np.quantile(times_ms, _QUANTILES, method="nearest").astype(np.int64).tolist())
+    nearest = np.rint(_QUANTILES * (len(times_ms) - 1)).astype(np.int64)
+    return tuple(np.sort(times_ms)[nearest].tolist())
 
 
 def merged_quantile_ms(tasks: Iterable[tuple[int, tuple[int, ...]]], q: float) -> int | None:
