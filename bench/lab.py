@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,13 @@ _OPTIMIZED = ("-XX:TieredStopAtLevel=4",)
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """A running broker, and a folder for the files of the sessions."""
+    """A running broker, and a folder for the files of the sessions. `broker_is_warm` is set once the broker's JVM has
+    compiled what a steady load needs."""
 
     project: Project
     broker: Broker
     home: Path
+    broker_is_warm: threading.Event = field(default_factory=threading.Event)
 
     @classmethod
     @contextmanager
