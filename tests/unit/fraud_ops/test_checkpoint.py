@@ -199,7 +199,7 @@ def test_another_number_of_key_groups_is_foreign(topics: OwnTopics) -> None:
     write_checkpoint(topics)
     health, said = verdict_of(facts_of(topics, key_groups=8))
     assert health is Health.CHECKPOINT_FOREIGN
-    assert "the state of 4 key groups, but the settings say 8" in said
+    assert "the state of 2 key groups, but the settings say 8" in said
 
 
 def test_another_rule_log_is_foreign(topics: OwnTopics) -> None:
