@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import cached_property, partial
 
@@ -16,7 +16,12 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription  # type: ignore[attr-defined] # stub
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # stub
+    AdminClient,
+    ListOffsetsResultInfo,
+    OffsetSpec,
+    TopicDescription,
+)
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
@@ -64,15 +69,9 @@ class TopicEnds:
 
         A consumer asks for them in half the time of an AdminClient, and every batch waits for the answer.
         """
-        wanted = [TopicPartition(topic, place, OFFSET_END) for topic, numbers in places.items() for place in numbers]
-        found: dict[str, dict[str, int]] = {topic: {} for topic, numbers in places.items() if numbers}
-        if not wanted:
-            return found
-        with mapped_errors(self._kafka):
-            answers = with_leader(partial(_offsets, self._consumer, wanted))
-        for answer in answers:
-            found[answer.topic][str(answer.partition)] = answer.offset
-        return self._checked(found)
+        return self._checked(
+            self._asked(places, lambda asked: with_leader(partial(_committed_ends, self._consumer, asked)))
+        )
 
     @cached_property
     def _consumer(self) -> Consumer:
@@ -99,14 +98,26 @@ class TopicEnds:
         return found
 
     def _list(self, places: Places, spec: OffsetSpec, isolation: IsolationLevel) -> dict[str, dict[str, int]]:
+        def ask(asked: Sequence[TopicPartition]) -> Sequence[ListOffsetsResultInfo]:
+            self._await_connection(asked[0].topic)
+            answers = list_offsets(self._admin, asked, spec, isolation)
+            self._answered_s = time.monotonic()
+            return answers
+
+        return self._asked(places, ask)
+
+    def _asked(
+        self,
+        places: Places,
+        ask: Callable[[Sequence[TopicPartition]], Sequence[TopicPartition | ListOffsetsResultInfo]],
+    ) -> dict[str, dict[str, int]]:
+        """The offsets that `ask` returns for partitions, in their order."""
         wanted = [TopicPartition(topic, place) for topic, numbers in places.items() for place in numbers]
         found: dict[str, dict[str, int]] = {topic: {} for topic, numbers in places.items() if numbers}
         if not wanted:
             return found
         with mapped_errors(self._kafka):
-            self._await_connection(wanted[0].topic)
-            answers = list_offsets(self._admin, wanted, spec, isolation)
-        self._answered_s = time.monotonic()
+            answers = ask(wanted)
         for place, answer in zip(wanted, answers, strict=True):
             found[place.topic][str(place.partition)] = answer.offset
         return found
@@ -122,9 +133,10 @@ class TopicEnds:
             self._admin.list_topics(topic, timeout=_TIMEOUT_S)
 
 
-def _offsets(consumer: Consumer, places: list[TopicPartition]) -> list[TopicPartition]:
-    """Ask for offsets, here those of the places themselves. Raises KafkaException."""
-    answers = consumer.offsets_for_times(places, timeout=_TIMEOUT_S)
+def _committed_ends(consumer: Consumer, places: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """The committed ends of partitions, in their order. Raises KafkaException."""
+    wanted = [TopicPartition(place.topic, place.partition, OFFSET_END) for place in places]
+    answers = consumer.offsets_for_times(wanted, timeout=_TIMEOUT_S)
     for answer in answers:
         if answer.error is not None:
             raise KafkaException(answer.error)

@@ -105,7 +105,8 @@ def _numbers(cells: list[Cell], certain: Bools, pattern: str, kind: pa.Decimal12
     """Convert the plain numbers that certainly fit, exactly. Numbers with an exponent or needless zeros are
     doubtful."""
     valid = present(cells)
-    plain, values = _few_numbers(cells, pattern, kind.scale) if len(cells) <= _FEW else _by_arrow(cells, pattern, kind)
+    few = len(cells) <= _FEW
+    plain, values = _few_numbers(cells, pattern, kind.scale) if few else _by_arrow(cells, valid, pattern, kind)
     certain &= plain | ~valid
     return Column(values, None if valid.all() else valid, None)
 
@@ -123,9 +124,10 @@ def _unscaled(number: Cell, scale: int) -> int:
     return int(whole + fraction.ljust(scale, b"0"))
 
 
-def _by_arrow(cells: list[Cell], pattern: str, kind: pa.Decimal128Type) -> tuple[Bools, NDArray[np.int64]]:
+def _by_arrow(
+    cells: list[Cell], valid: Bools, pattern: str, kind: pa.Decimal128Type
+) -> tuple[Bools, NDArray[np.int64]]:
     """The mask of the cells that match the pattern as a whole, and their unscaled values; 0 for the others."""
-    valid = present(cells)
     texts = _arrow_texts(cells if valid.all() else [b"" if cell is UNSET else cell for cell in cells])
     matched = pc.match_substring_regex(texts, f"^{pattern}$")
     plain = np.from_dlpack(matched.cast(pa.uint8())).view(np.bool_)
