@@ -105,7 +105,6 @@ _USERS_TTL_S = 60.0
 _ROLES_TTL_S = 1.0  # another process may change a role
 _USERS_KEPT = 10_000
 _NOTIFICATION_RECEIVERS_TTL_S = 2.0
-_READ_WAIT_MS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +209,7 @@ def compose(
     runner = WhatIfRunner(database, what_ifs, environment.project, environment.archive, labels=label_file.refresh)
     panel = Panel(
         environment.kafka,
-        DetectorObserver(environment.kafka, detector, wait_ms=_READ_WAIT_MS),
+        DetectorObserver(environment.kafka, detector),
         memory,
         detector,
         now_ms,

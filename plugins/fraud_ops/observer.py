@@ -26,13 +26,10 @@ from fraud_rules.monitoring.partition_ends import OpenTransactions, read_partiti
 from fraud_rules.runtime.clock import SteadyClock, now_ms, steady_ms
 from fraud_rules.runtime.lifetime import Closing
 
-WATCH_WAIT_MS = 1_000
-"""How often an observer that stays fetches records."""
-
 _MAX_WRITERS = 60
 _BY_HAND = "a start by hand"
-_OFFSETS_A_S = 8  # up to four batches a second, each with a progress record and the end marker of a Kafka transaction
 _TRAFFIC_SPAN_MS = 300_000
+_PROGRESS_OFFSETS = 2_400  # five minutes of a detector with few payments, half a minute of a busy one
 _ARRIVAL_INTERVAL_MS = 30_000
 _TRANSACTIONS_INTERVAL_MS = 5_000
 
@@ -48,15 +45,13 @@ class DetectorObserver(Closing):
         kafka: KafkaConnection,
         settings: DetectorSettings,
         clock: Callable[[], int] = now_ms,
-        wait_ms: int = WATCH_WAIT_MS,
         *,
         monotonic_ms: SteadyClock = steady_ms,
         supervisor: str | None = None,
     ) -> None:
         """`clock` reads the clock of this host. `supervisor` is the id of this installation: its supervision records
-        show how far that clock differs from the broker's. `TopicsTail` describes `wait_ms`."""
+        show how far that clock differs from the broker's."""
         self._kafka = kafka
-        self._wait_ms = wait_ms
         self._settings = settings
         self._monotonic_ms = monotonic_ms
         self._clock = BrokerClock(clock, monotonic_ms)
@@ -130,9 +125,8 @@ class DetectorObserver(Closing):
                 {
                     topics.detector_intents: None,
                     topics.detector_attempts: None,
-                    topics.detector_progress: _TRAFFIC_SPAN_MS // 1_000 * _OFFSETS_A_S,
+                    topics.detector_progress: _PROGRESS_OFFSETS,
                 },
-                self._wait_ms,
             )
         return self._tail
 

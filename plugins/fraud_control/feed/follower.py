@@ -39,6 +39,7 @@ _PROGRESS_BACK = 30_000
 _LISTED_BACK = 500
 _BUNDLE = 500
 _POLL_S = 0.05
+_GATHER_MS = 100
 _SHOWN_BYTES = 500
 
 Listener = Callable[[Sequence[Event]], None]
@@ -136,7 +137,12 @@ class FeedReader(BackgroundThread):
         attempt.record_success()
         try:
             for received in follow(
-                self._kafka, starts, goes_on=lambda: not self._stop.is_set(), poll_s=_POLL_S, reached=self._reach
+                self._kafka,
+                starts,
+                goes_on=lambda: not self._stop.is_set(),
+                poll_s=_POLL_S,
+                gather_ms=_GATHER_MS,
+                reached=self._reach,
             ):
                 if received is not None:
                     self._accept(received, bundle)

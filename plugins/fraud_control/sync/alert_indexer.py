@@ -39,7 +39,7 @@ _PAUSE_S: Final = 0.01
 lock itself is not fair."""
 
 _POLL_S: Final = 0.05
-_COLLECT_S: Final = 0.5
+_GATHER_MS: Final = 500
 _PRUNE_EVERY_S: Final = 60.0
 _PRUNE_S: Final = 1.0
 
@@ -120,15 +120,14 @@ class AlertIndexer:
         starts = {topic: {0: offset} for topic, offset in self.catch_up().items()}
         attempt.record_success()
         batch: dict[str, list[Record]] = {}
-        collected_s = time.monotonic()
-        for received in follow(self._kafka, starts, goes_on=lambda: not stop.is_set(), poll_s=_POLL_S):
+        for received in follow(
+            self._kafka, starts, goes_on=lambda: not stop.is_set(), poll_s=_POLL_S, gather_ms=_GATHER_MS
+        ):
             lead.check()
             now_s = time.monotonic()
             if received is not None:
-                if not batch:
-                    collected_s = now_s
                 batch.setdefault(received.topic, []).append(received.record)
-            if batch and (now_s - collected_s >= _COLLECT_S or sum(map(len, batch.values())) >= _AT_ONCE):
+            if batch and (received is None or sum(map(len, batch.values())) >= _AT_ONCE):
                 for topic, records in batch.items():
                     self._save(topic, records, records[-1].offset + 1)
                     stop.wait(_PAUSE_S)

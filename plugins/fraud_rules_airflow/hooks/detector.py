@@ -10,7 +10,7 @@ from functools import cached_property
 import msgspec
 from airflow.sdk import BaseHook, conf
 
-from fraud_ops.observer import WATCH_WAIT_MS, DetectorObserver
+from fraud_ops.observer import DetectorObserver
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
@@ -34,7 +34,6 @@ from fraud_rules_airflow.hooks.connections import (
 from fraud_rules_airflow.hooks.release import declared_release
 
 _DIGEST_CHARS = 6
-_READ_WAIT_MS = 20
 
 
 def supervisor_id() -> str:
@@ -94,11 +93,11 @@ class FraudDetectorHook(BaseHook):
 
     def observer(self) -> DetectorObserver:
         """An observer that keeps its connection to the broker. The caller closes it."""
-        return DetectorObserver(self.kafka, self.settings, wait_ms=WATCH_WAIT_MS, supervisor=supervisor_id())
+        return DetectorObserver(self.kafka, self.settings, supervisor=supervisor_id())
 
     def observe(self) -> DetectorObservation:
         """Observe the detector once."""
-        with DetectorObserver(self.kafka, self.settings, wait_ms=_READ_WAIT_MS, supervisor=supervisor_id()) as observer:
+        with DetectorObserver(self.kafka, self.settings, supervisor=supervisor_id()) as observer:
             return observer.observe()
 
     def observe_to_decide(self) -> DetectorObservation:

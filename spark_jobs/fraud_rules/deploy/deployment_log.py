@@ -27,7 +27,7 @@ _decode_attempt = msgspec.json.Decoder(AttemptStatus).decode
 _decode_agent = msgspec.json.Decoder(AgentStatus).decode
 _decode_supervision = msgspec.json.Decoder(Supervision).decode
 _encode = msgspec.json.encode
-_WAIT_MS = 200
+_POLL_S = 0.2
 
 
 def read_intent_log(kafka: KafkaConnection, topic: str, detector: str) -> IntentLog:
@@ -99,14 +99,14 @@ def observe_deployment(
     host's clock says. If no record arrives within `listen_ms`, the broker's time is the host's, but at least the newest
     append time plus `listen_ms`. A detector without any records is not listened to, because it has no ages.
     """
-    with TopicsTail(kafka, {topic: None}, _WAIT_MS) as tail:
+    with TopicsTail(kafka, {topic: None}) as tail:
         records = tail.new()[topic]
         seen = deployment_after(DeploymentReports(), topic, detector, records)
         ends_s = time.monotonic() + listen_ms / 1_000
         if seen == DeploymentReports():
             return seen, wall_ms()
         while time.monotonic() < ends_s:
-            time.sleep(_WAIT_MS / 1_000)
+            time.sleep(_POLL_S)
             if arrived := tail.new()[topic]:
                 return deployment_after(seen, topic, detector, arrived), arrived[-1].append_ms
     return seen, max(wall_ms(), records[-1].append_ms + listen_ms)

@@ -30,6 +30,10 @@ _SETTLING_S = 90.0
 _METADATA_TIMEOUT_S = 5.0
 _SETTLING_POLL_S = 0.02
 _IDLE_POLL_S = 0.1
+_EMPTY_MS = 500
+"""How long the broker waits for a record before it answers without one."""
+_GATHERED_BYTES = 1_048_576
+"""The broker answers at once if it has as many bytes."""
 _REMEDY = "repeat this later, and end the producer if it hangs (docs/runbooks/hung-producer.md)"
 _TRANSIENT = (
     KafkaError._TRANSPORT,
@@ -142,12 +146,14 @@ def follow(
     *,
     goes_on: Callable[[], bool],
     poll_s: float = _IDLE_POLL_S,
+    gather_ms: int = 0,
     reached: ReachedEnd | None = None,
     clock_s: Callable[[], float] = time.monotonic,
 ) -> Iterator[ReceivedRecord | None]:
     """Yield records as they become visible, from start offsets by topic and partition, while `goes_on` returns True.
 
-    Yield None after `poll_s` without a record, and then every 0.1 s. Call `reached` whenever all visible records of a
+    Yield None after `poll_s` without a record, and then every 0.1 s. Records arrive up to `gather_ms` late, so that a
+    busy topic does not cost a request for each transaction. Call `reached` whenever all visible records of a
     partition were yielded. Raise BrokerUnavailable if an outage of the broker lasts longer than 30 s.
     """
     absence = _Absence(kafka, clock_s)
@@ -157,8 +163,8 @@ def follow(
             "error_cb": absence.fails,  # the client reports an outage only to this callback
             "enable.partition.eof": reached is not None,
             "reconnect.backoff.max.ms": 500,
-            # The broker answers once a record arrives. The time only bounds an answer without any.
-            "fetch.wait.max.ms": 100,
+            "fetch.wait.max.ms": gather_ms or _EMPTY_MS,
+            "fetch.min.bytes": _GATHERED_BYTES if gather_ms else 1,
         },
     )
     try:

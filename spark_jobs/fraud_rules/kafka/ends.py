@@ -8,7 +8,6 @@ from concurrent.futures import Future
 from functools import cached_property, partial
 
 from confluent_kafka import (
-    OFFSET_END,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -25,7 +24,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # stub
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import consumer_of, list_offsets, mapped_errors, partitions_of, topic_ids, with_leader
+from fraud_rules.kafka.reader import (
+    committed_ends,
+    consumer_of,
+    list_offsets,
+    mapped_errors,
+    partitions_of,
+    topic_ids,
+)
 
 _FIRST, _END = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
@@ -69,9 +75,7 @@ class TopicEnds:
 
         A consumer asks for them in half the time of an AdminClient, and every batch waits for the answer.
         """
-        return self._checked(
-            self._asked(places, lambda asked: with_leader(partial(_committed_ends, self._consumer, asked)))
-        )
+        return self._checked(self._asked(places, partial(committed_ends, self._consumer)))
 
     @cached_property
     def _consumer(self) -> Consumer:
@@ -131,16 +135,6 @@ class TopicEnds:
         """
         if time.monotonic() > self._answered_s + _CONNECTED_S:
             self._admin.list_topics(topic, timeout=_TIMEOUT_S)
-
-
-def _committed_ends(consumer: Consumer, places: Sequence[TopicPartition]) -> list[TopicPartition]:
-    """The committed ends of partitions, in their order. Raises KafkaException."""
-    wanted = [TopicPartition(place.topic, place.partition, OFFSET_END) for place in places]
-    answers = consumer.offsets_for_times(wanted, timeout=_TIMEOUT_S)
-    for answer in answers:
-        if answer.error is not None:
-            raise KafkaException(answer.error)
-    return answers
 
 
 def _exists(answer: Future[TopicDescription]) -> bool:

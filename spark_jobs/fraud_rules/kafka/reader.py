@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from confluent_kafka import (
+    OFFSET_END,
     TIMESTAMP_LOG_APPEND_TIME,
     Consumer,
     IsolationLevel,
@@ -232,6 +233,23 @@ def available_messages(consumer: Consumer, timeout_s: float) -> list[Message]:
 def watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int] | None:
     """The first offset and the committed end. Raises KafkaException."""
     return with_leader(lambda: consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S))
+
+
+def committed_ends(consumer: Consumer, places: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """The offsets after the last committed records of partitions, in their order, with one request to each broker.
+
+    Raises KafkaException.
+    """
+    wanted = [TopicPartition(place.topic, place.partition, OFFSET_END) for place in places]
+
+    def ask() -> list[TopicPartition]:
+        answers = consumer.offsets_for_times(wanted, timeout=_TIMEOUT_S)
+        for answer in answers:
+            if answer.error is not None:
+                raise KafkaException(answer.error)
+        return answers
+
+    return with_leader(ask)
 
 
 def with_leader(ask: Callable[[], _T]) -> _T:

@@ -23,7 +23,6 @@ from fraud_rules.runtime import clock
 from fraud_rules.runtime.lifetime import BackgroundWork, Closing
 
 _PROGRESS_OFFSETS: Final = 60  # about thirty batches with their transaction markers, maybe of several detectors
-_WAIT_MS: Final = 20
 _POLL_S: Final = 2.0
 _ENDS_KEPT_MS: Final = 10_000
 """Older end offsets count as unknown, because Kafka does not answer."""
@@ -108,7 +107,7 @@ class LivenessReader(Closing):
             topics = self._settings.topics
             self._records = []
             begin = {topics.detector_progress: _PROGRESS_OFFSETS, topics.detector_intents: None}
-            self._clients = TopicsTail(self._kafka, begin, _WAIT_MS), TopicEnds(self._kafka)
+            self._clients = TopicsTail(self._kafka, begin), TopicEnds(self._kafka)
         return self._clients
 
     def _add_progress(self, records: list[Record]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 
+from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.tail import TopicsTail
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
+from tests.support.kafka.state_damage import recreate
 from tests.support.waiting import until
 
 TOPIC_ROLES = ("detector_intents", "detector_progress")
@@ -43,3 +45,24 @@ def test_a_tail_of_a_growing_topic_ends(topics: OwnTopics) -> None:
         thread.join()
     assert seen[0] >= 2, "the last three records at the start of the read, which are after the first five"
     assert seen == list(range(seen[0], seen[0] + len(seen)))
+
+
+def test_a_topic_that_was_created_again_is_noticed(topics: OwnTopics) -> None:
+    """Its offsets are those of other records. A new tail reads it from its beginning."""
+    name = topics.names.detector_intents
+    produce(topics.bootstrap, name, [b"an intent"] * 3)
+    with TopicsTail(topics.kafka, {name: None}) as tail:
+        assert len(tail.new()[name]) == 3
+        recreate(topics, name)
+        produce(topics.bootstrap, name, [b"another intent"])
+
+        def raises() -> bool:
+            try:
+                tail.new()
+            except BrokerUnavailable as error:
+                return "ends before offset 3" in str(error)
+            return False
+
+        until(raises, "the tail notices the new topic")
+    with TopicsTail(topics.kafka, {name: None}) as tail:
+        assert [record.value for record in tail.new()[name]] == [b"another intent"]

@@ -38,7 +38,7 @@ UNREADABLE = (
 
 @pytest.fixture
 def watch(topics: OwnTopics) -> Iterator[DetectorObserver]:
-    with DetectorObserver(topics.kafka, DetectorSettings(detector=DETECTOR, topics=topics.names), wait_ms=20) as watch:
+    with DetectorObserver(topics.kafka, DetectorSettings(detector=DETECTOR, topics=topics.names)) as watch:
         yield watch
 
 
@@ -85,9 +85,7 @@ def test_the_watch_sums_up_rows_and_the_newest_append_time(topics: OwnTopics, wa
     assert seen.traffic is not None and (seen.traffic.rows, seen.arrived_ms) == (0, None)
     produce(topics.bootstrap, topics.names.transactions, [b"{}"])
     (sent,) = read_all(topics.bootstrap, topics.names.transactions)
-    with DetectorObserver(
-        topics.kafka, DetectorSettings(detector=DETECTOR, topics=topics.names), wait_ms=20
-    ) as another:
+    with DetectorObserver(topics.kafka, DetectorSettings(detector=DETECTOR, topics=topics.names)) as another:
         assert another.observe().arrived_ms == sent.timestamp()[1]
     read = msgspec.structs.replace(idle, batch_id=2, rows=3, quarantined=1, late=4, late_transactions=2)
     seen = after(read, msgspec.structs.replace(read, batch_id=3), msgspec.structs.replace(idle, batch_id=4))
@@ -118,7 +116,7 @@ def test_a_wrong_clock_of_this_host_changes_no_age(topics: OwnTopics, ahead_ms: 
     produce(topics.bootstrap, topics.names.detector_progress, [msgspec.json.encode(progress())], key=DETECTOR.encode())
     note = Supervision(DETECTOR, "here", host_ms(), "HEALTHY", 0)
     write_supervision(topics.kafka, topics.names.detector_attempts, note)
-    with DetectorObserver(topics.kafka, settings, host_ms, wait_ms=20, supervisor="here") as watch:
+    with DetectorObserver(topics.kafka, settings, host_ms, supervisor="here") as watch:
 
         def verdict() -> Verdict:
             seen = watch.observe()

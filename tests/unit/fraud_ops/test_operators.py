@@ -121,7 +121,6 @@ class Agent:
 def home(project: Project, topics: OwnTopics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installation on the test's own topics, and the connections to it. Its triggers read and fire without a
     pause."""
-    monkeypatch.setattr("fraud_rules_airflow.hooks.detector.WATCH_WAIT_MS", 20)
     for pause in ("detector.SETTLE_S", "detector._PAUSE_AFTER_START_S", "rules.SETTLE_S"):
         monkeypatch.setattr(f"fraud_rules_airflow.triggers.{pause}", 0.0)
     shutil.copytree(project.config, tmp_path / "config")

@@ -36,6 +36,7 @@ from fraud_rules.runtime.metrics_server import serving
 
 _RETRY_S = 2.0
 _POLL_S = 0.2
+_READ_S = 1.0
 _KILLED_S = 30.0
 _PROGRESS_TAIL = 2_000
 
@@ -130,15 +131,18 @@ class _Running:
         records: list[Record] = []
         intents = IntentLog(detector)
         with TopicsTail(kafka, {topics.detector_intents: None, topics.detector_progress: _PROGRESS_TAIL}) as tail:
+            due_s = time.monotonic()
             while not stop.is_set():
-                new = tail.new()
-                if new[topics.detector_intents]:
+                new: dict[str, list[Record]] = {}
+                if time.monotonic() >= due_s:
+                    new, due_s = tail.new(), time.monotonic() + _READ_S
+                if new.get(topics.detector_intents):
                     records += new[topics.detector_intents]
                     intents = self._intents(records)
                 if not self._has_started:
                     self._agent.take_over(intents, seen, now_ms())
                     self._has_started = True
-                for record in new[topics.detector_progress]:
+                for record in new.get(topics.detector_progress, ()):
                     self._record_batch(record)
                 self._agent.step(intents, now_ms())
                 self._prune()
