@@ -34,6 +34,7 @@ from fraud_rules.engine.state.arrays import HeapArrays
 from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.task_rows import spread
+from fraud_rules.model.expressions.lookups import lookups_of
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
@@ -123,7 +124,7 @@ def map_figures(entries: int, rows: int) -> dict[str, float]:
     columns = {"payeeId": Column(keys, None, None)}
 
     def look_up() -> None:
-        lookup_columns([tree], timeline, columns, np.full(rows, timeline.end))
+        lookup_columns(lookups_of([tree]), timeline, columns, np.full(rows, timeline.end))
 
     look_up_s = median(_cpu_s(look_up) for _ in range(_TURNS))
     changes_s = []

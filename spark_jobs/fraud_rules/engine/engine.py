@@ -40,7 +40,8 @@ from fraud_rules.engine.task_rows import RowRange, rows_of_blobs
 from fraud_rules.engine.warm_up import HistoryMerge, WarmHistory
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.plan import GroupingPlan
-from fraud_rules.model.expressions.expression import Columns, Expression
+from fraud_rules.model.expressions.expression import Columns
+from fraud_rules.model.expressions.lookups import Lookup
 from fraud_rules.model.output import (
     AlertRecord,
     DuplicateRecord,
@@ -276,7 +277,7 @@ class _BatchEvaluation:
         if rows is not None and (sample is None or rows.is_whole):
             masks = rows.rows.masks(plan, self._timeline, sample).between(rows.start, rows.end)
         else:
-            columns = self._columns_of(batch, entry_counts, plan.judged(None), 0, len(batch), {})
+            columns = self._columns_of(batch, entry_counts, plan.judged[None].lookups, 0, len(batch), {})
             masks = predicate_masks(plan, columns, len(batch), sample)
         result = state.accept(
             batch,
@@ -307,14 +308,14 @@ class _BatchEvaluation:
         self,
         batch: TransactionBatch,
         entry_counts: Ints,
-        expressions: Sequence[Expression],
+        lookups: Sequence[Lookup],
         start: int,
         end: int,
         more: Columns,
     ) -> Columns:
-        """The columns of the rows [start, end), `more` columns, and those of the look-ups of expressions."""
+        """The columns of the rows [start, end), `more` columns, and those of look-ups."""
         columns = {**batch.columns_between(start, end), **more}
-        return {**columns, **lookup_columns(expressions, self._timeline, columns, entry_counts[start:end])}
+        return {**columns, **lookup_columns(lookups, self._timeline, columns, entry_counts[start:end])}
 
     def _head_for(self, grouping: GroupingInForce) -> GroupingStateHead:
         """The head of the grouping's state in its current epoch. A state that does not exist yet is created."""
@@ -473,8 +474,7 @@ class _BatchEvaluation:
 
     def _add_outcomes(self, batch: TransactionBatch, head: GroupingStateHead, plan: GroupingPlan, output: Ints) -> None:
         """Add the outcomes of the rules that other rules name."""
-        is_named = np.array([each.is_named for each in plan.in_force], dtype=np.bool_)
-        named = output[is_named[output[:, at.O_RULE]]]
+        named = output[plan.is_named[output[:, at.O_RULE]]]
         if len(named):
             self._outcomes.append(named_outcomes(batch, self._engine.schema, head.fields, plan.in_force, named))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fraud_rules.engine.distinct import distinct
 from fraud_rules.model.collection_history import Collection, Collections
-from fraud_rules.model.expressions.expression import Columns, Expression
+from fraud_rules.model.expressions.expression import Columns
 from fraud_rules.model.expressions.lookups import Lookup
 from fraud_rules.model.expressions.unscaled import as_int64
 from fraud_rules.model.rule import Rule
@@ -30,20 +30,16 @@ class CollectionsByCount(Protocol):
 
 
 def lookup_columns(
-    expressions: Iterable[Expression], timeline: CollectionsByCount, columns: Columns, counts: Ints
+    needed: Sequence[Lookup], timeline: CollectionsByCount, columns: Columns, counts: Ints
 ) -> dict[str, Column]:
-    """The columns that the look-ups of the expressions read, by `Lookup.column`: 1 for a row whose value is listed, or
-    the value in a map.
+    """The columns that expressions with these look-ups (`lookups_of`) read, by `Lookup.column`: 1 for a row whose value
+    is listed, or the value in a map.
 
     `columns` holds all other columns of the n rows that the expressions read. `counts` int64[n] holds the number of log
     entries that apply to each row. A row is null if the list or map is
     missing, or has another type. Then no rule in force for the row reads it: a rule of a later or an earlier row of the
     batch does.
     """
-    # A look-up inside another one has the shorter text, so its column is there first.
-    needed = sorted(
-        {each for expression in expressions for each in expression.lookups}, key=lambda each: len(str(each))
-    )
     if not needed:
         return {}
     points, inverse = distinct(counts)

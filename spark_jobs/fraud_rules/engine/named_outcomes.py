@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.engine.distinct import distinct
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import KIND_STDDEV, aggregate_of
 from fraud_rules.model.output import NamedOutcomes
@@ -80,14 +81,15 @@ def named_outcomes(
     """The outcomes in output rows of the kernel, int64[n, O_WIDTH]. `rules` are those of the plan, and `batch` has the
     rows of the grouping."""
     row, rule = output[:, at.O_ROW], output[:, at.O_RULE]
-    of_rules = np.array([_facts_of(each.rule, schema) for each in rules], dtype=np.int64)
-    rule_ids, scales, deviates, compares = of_rules[rule].T
+    used, positions = distinct(rule)
+    facts = np.array([_facts_of(rules[each].rule, schema) for each in used.tolist()], dtype=np.int64)
+    rule_ids, scales, deviates, compares = facts[positions].T
     kept = output[:, _KEPT].T
     kept[len(_OF_ALL) : -len(_OF_BASELINES)] *= deviates  # the kernel leaves these columns as they were otherwise
     kept[-len(_OF_BASELINES) :] *= compares
-    places = (each[row].astype(np.int64) for each in (batch.append_ms, batch.partition, batch.offset))
-    columns = (*places, rule_ids, _roles(batch, schema, fields)[row], scales, *kept)
-    return NamedOutcomes(len(output), [NarrowColumn.of(each) for each in columns])
+    places = (each[row] for each in (batch.append_ms, batch.partition, batch.offset))
+    columns = np.array((*places, rule_ids, _roles(batch, schema, fields)[row], scales, *kept), dtype=np.int64)
+    return NamedOutcomes(len(output), NarrowColumn.of_each(columns))
 
 
 def outcomes_at(blocks: Iterable[NamedOutcomes], places: Collection[Place]) -> Iterator[NamedOutcome]:

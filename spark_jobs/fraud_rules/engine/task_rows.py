@@ -61,7 +61,7 @@ class GroupingRows:
         """The masks of the plan's predicates. With a sample, they are evaluated again."""
         if self._masks is None or self._masks[0] is not plan or sample is not None:
             columns, counts = self.batch.columns, self.versions(timeline).entry_counts
-            looked_up = lookup_columns(plan.judged(None), timeline, columns, counts)
+            looked_up = lookup_columns(plan.judged[None].lookups, timeline, columns, counts)
             self._masks = plan, predicate_masks(plan, {**columns, **looked_up}, len(self.batch), sample)
         return self._masks[1]
 

@@ -7,6 +7,7 @@ import pytest
 
 from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.engine.lookups import lookup_columns
+from fraud_rules.model.expressions.lookups import lookups_of
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -48,7 +49,7 @@ def passing(text: str, entry_counts: list[int]) -> list[bool]:
     batch = TransactionBatch(places, places.astype(np.int32), places, {"payeeId": payees, "country": countries})
     tree = parse_filter(text, SCHEMA, RuleLimits(), "when")
     assert parse_filter(str(tree), SCHEMA, RuleLimits(), "when") == tree
-    columns = lookup_columns([tree], TIMELINE, batch.columns, np.array(entry_counts, dtype=np.int64))
+    columns = lookup_columns(lookups_of([tree]), TIMELINE, batch.columns, np.array(entry_counts, dtype=np.int64))
     return tree.mask({**batch.columns, **columns}, ROWS).tolist()
 
 

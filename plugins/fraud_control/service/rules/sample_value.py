@@ -22,7 +22,7 @@ from fraud_rules.errors import Reason, RecordRejected, RuleRejected
 from fraud_rules.model.collection_history import Collections, lookup_faults
 from fraud_rules.model.declared.field_source import FieldSource
 from fraud_rules.model.expressions.expression import Expression, ExpressionType
-from fraud_rules.model.expressions.lookups import Lookup
+from fraud_rules.model.expressions.lookups import Lookup, lookups_of
 from fraud_rules.model.expressions.previous import previous_column
 from fraud_rules.model.expressions.unscaled import unscaled_text
 from fraud_rules.model.schema import ROLE, Field, FieldType, TransactionSchema
@@ -97,7 +97,7 @@ def _roles(schema: TransactionSchema) -> Sequence[str]:
 
 
 def _evaluated(expression: Expression, columns: dict[str, Column], known: _InForce) -> str | None:
-    looked_up = lookup_columns([expression], known, columns, np.zeros(1, np.int64))
+    looked_up = lookup_columns(lookups_of([expression]), known, columns, np.zeros(1, np.int64))
     return _shown(expression.evaluate(columns | looked_up, 1), expression)
 
 

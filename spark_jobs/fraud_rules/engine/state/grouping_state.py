@@ -41,7 +41,8 @@ from fraud_rules.engine.window.evaluation.exact import SCRATCH_ROWS, WIDE
 from fraud_rules.engine.window.kernel import advance
 from fraud_rules.engine.window.plan import NO_MEASURES, GroupingPlan, Measures, storing_plan
 from fraud_rules.engine.window.series import step_sums
-from fraud_rules.model.expressions.expression import Columns, Expression
+from fraud_rules.model.expressions.expression import Columns
+from fraud_rules.model.expressions.lookups import Lookup
 from fraud_rules.model.output import MarkUpdate
 from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import ID_FIELD, ROLE, TIME_FIELD, FieldType, TransactionSchema
@@ -647,9 +648,7 @@ class GroupingState:
         return slots
 
 
-def _columns_of(
-    batch: TransactionBatch, expressions: Sequence[Expression], start: int, end: int, more: Columns
-) -> Columns:
+def _columns_of(batch: TransactionBatch, lookups: Sequence[Lookup], start: int, end: int, more: Columns) -> Columns:
     """The columns of some rows without look-ups, as `ColumnsOf`."""
     return {**batch.columns_between(start, end), **more}
 

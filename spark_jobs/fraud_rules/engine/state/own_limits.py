@@ -20,6 +20,7 @@ from fraud_rules.engine.window.aggregates import aggregate_of
 from fraud_rules.engine.window.bundles import Arrivals, Ints
 from fraud_rules.engine.window.plan import GroupingPlan
 from fraud_rules.model.expressions.expression import Digits
+from fraud_rules.model.expressions.lookups import lookups_of
 from fraud_rules.model.expressions.own import OWN_COLUMN, own_digits
 from fraud_rules.model.expressions.unscaled import constant
 from fraud_rules.model.schema import TransactionSchema
@@ -86,7 +87,7 @@ class OwnLimits:
             named = {OWN_COLUMN: own}
             if limit.previous is not None and self._previous is not None:
                 named |= self._previous.named_columns(limit.previous, i - self._arrivals.limits_from)
-            columns = self._columns_of([limit.expression], i, i + 1, named)
+            columns = self._columns_of(lookups_of([limit.expression]), i, i + 1, named)
             self._set(i, k, limit_values(limit, columns, 1))
 
     def _own_value(self, number: int) -> Column:

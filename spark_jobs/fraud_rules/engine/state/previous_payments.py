@@ -30,14 +30,16 @@ from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.bundles import Arrivals, Ints
 from fraud_rules.engine.window.plan import GroupingPlan, Measures
 from fraud_rules.engine.window.previous.search import C_WIDTH, NO_ROW, PreviousSearch, find_previous, first_alike
-from fraud_rules.model.expressions.expression import Columns, Expression
+from fraud_rules.model.expressions.expression import Columns
+from fraud_rules.model.expressions.lookups import Lookup
 from fraud_rules.model.expressions.previous import previous_column
 from fraud_rules.model.rule import PreviousRows
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
 from fraud_rules.model.transaction import Column
 
-ColumnsOf: TypeAlias = Callable[[Sequence[Expression], int, int, Columns], Columns]
-"""Returns all columns that expressions read for the rows [start, end) of a batch, among them the given ones."""
+ColumnsOf: TypeAlias = Callable[[Sequence[Lookup], int, int, Columns], Columns]
+"""Returns the columns that expressions with these look-ups read, for the rows [start, end) of a batch: the given ones,
+those of the batch, and those of the look-ups."""
 
 PreviousColumns: TypeAlias = Mapping[PreviousRows, Mapping[str, Column]]
 """By class and field, the values of the previous payments of n rows. The id is always among the fields."""
@@ -67,7 +69,7 @@ class PreviousPayments:
         self._columns_of = columns_of
         self._sample = sample
         self._classes = np.array([_class_of(each, plan.measures) for each in plan.previous]).reshape(-1, C_WIDTH)
-        self._fields = [_fields_of(plan.judged(each)) for each in plan.previous]
+        self._fields = [sorted({ID_FIELD} | plan.judged[each].previous_fields) for each in plan.previous]
         self._found: list[tuple[Sequence[Column], Sequence[Mapping[str, Column]]]] = []
 
     def judge(
@@ -92,7 +94,7 @@ class PreviousPayments:
         ]
         for number, previous in enumerate(self._plan.previous):
             named = {previous_column(name): column for name, column in columns[number].items()}
-            read = self._columns_of(self._plan.judged(previous), start, end, named)
+            read = self._columns_of(self._plan.judged[previous].lookups, start, end, named)
             self._judge(previous, read, rows, search.judged, limits)
         self._found.append((limits, columns))
         return limits
@@ -182,11 +184,6 @@ def _class_of(previous: PreviousRows, measures: Measures) -> tuple[int, int, int
     """A class as C_*."""
     number = 0 if previous.filter is None else 1 + measures.filters.index(previous.filter)
     return number, measures.count_column(number), measures.windows.index(previous.window)
-
-
-def _fields_of(expressions: Sequence[Expression]) -> list[str]:
-    """The fields of the previous payment that expressions read, and its id."""
-    return sorted(frozenset((ID_FIELD,)).union(*(each.previous_fields for each in expressions)))
 
 
 def _numbers(rows: Ints, start: int, columns: Ints) -> Ints:

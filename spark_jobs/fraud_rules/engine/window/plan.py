@@ -9,11 +9,12 @@ sum.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, TypeAlias, TypeVar
+from functools import cached_property
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -24,6 +25,7 @@ from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import KIND_RESET, KIND_STDDEV, SQUARES, SUMS, Aggregate, aggregate_of
 from fraud_rules.engine.window.bundles import RuleArrays
 from fraud_rules.model.expressions.expression import Expression
+from fraud_rules.model.expressions.lookups import Lookup, lookups_of
 from fraud_rules.model.expressions.predicate import Predicate
 from fraud_rules.model.limits import UNBOUNDED
 from fraud_rules.model.rule import AggregateCondition, Baseline, Operator, PreviousRows, Rule, RuleState
@@ -188,9 +190,21 @@ class RowCondition:
     previous: PreviousRows | None
 
 
-@dataclass(frozen=True, slots=True)
+class Judged(NamedTuple):
+    """What expressions read: look-ups (see `lookups_of`), and fields of the previous payment."""
+
+    lookups: tuple[Lookup, ...]
+    previous_fields: frozenset[str]
+
+    @classmethod
+    def of(cls, expressions: Sequence[Expression]) -> Judged:
+        """What these expressions read."""
+        return cls(lookups_of(expressions), frozenset[str]().union(*(each.previous_fields for each in expressions)))
+
+
+@dataclass(frozen=True)
 class GroupingPlan:
-    """The compiled rules of one grouping."""
+    """The compiled rules of one grouping. What derives from them is computed once."""
 
     measures: Measures
     conditions: tuple[RowCondition, ...]
@@ -201,14 +215,12 @@ class GroupingPlan:
     in_force: tuple[RuleInForce, ...] = field(repr=False)
     """The rules of the first rows of `rules.rows`. The rows of their conditions follow."""
 
-    previous: tuple[PreviousRows, ...] = field(init=False)
-    """The distinct sets of rows among which rules find the previous payment."""
+    @cached_property
+    def previous(self) -> tuple[PreviousRows, ...]:
+        """The distinct sets of rows among which rules find the previous payment."""
+        return tuple(dict.fromkeys(each.previous for each in self._judged_once() if each.previous is not None))
 
-    def __post_init__(self) -> None:
-        found = dict.fromkeys(each.previous for each in self._judged_once() if each.previous is not None)
-        object.__setattr__(self, "previous", tuple(found))
-
-    @property
+    @cached_property
     def reads_own(self) -> bool:
         """Whether a limit reads the own aggregate of its rule."""
         return any(each.reads_own for each in self.limits)
@@ -219,10 +231,19 @@ class GroupingPlan:
         rules = [each.rule for each in self.in_force]
         return (*rules, *(condition for rule in rules for condition in rule.aggregate_conditions))
 
-    def judged(self, previous: PreviousRows | None) -> tuple[Expression, ...]:
-        """The expressions that are computed for the evaluated transaction only, so that they may name lists: those that
-        find the previous payment among these rows, or with None those that read none."""
-        return tuple(each.expression for each in self._judged_once() if each.previous == previous)
+    @cached_property
+    def is_named(self) -> NDArray[np.bool_]:
+        """bool[rules]: whether other rules name the rule."""
+        return np.array([each.is_named for each in self.in_force], dtype=np.bool_)
+
+    @cached_property
+    def judged(self) -> Mapping[PreviousRows | None, Judged]:
+        """The expressions that are computed for the evaluated transaction only, so that they may name lists: by the
+        rows among which they find the previous payment; None: they read none."""
+        return {
+            previous: Judged.of([each.expression for each in self._judged_once() if each.previous == previous])
+            for previous in (None, *self.previous)
+        }
 
     def _judged_once(self) -> Iterator[RowCondition | RowLimit]:
         yield from self.conditions

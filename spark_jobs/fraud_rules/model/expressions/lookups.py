@@ -6,6 +6,7 @@ The rows of a batch may have different versions of a list or map. So an expressi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -111,6 +112,12 @@ class MapLookup(Expression):
 
 
 Lookup: TypeAlias = ListMembership | MapLookup
+
+
+def lookups_of(expressions: Iterable[Expression]) -> tuple[Lookup, ...]:
+    """The distinct look-ups of expressions. One inside another one has the shorter text, so it comes first."""
+    found = frozenset[Lookup]().union(*(each.lookups for each in expressions))
+    return tuple(sorted(found, key=lambda each: len(str(each))))
 
 
 def _type_of(item: Expression) -> ListType:

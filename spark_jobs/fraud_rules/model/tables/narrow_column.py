@@ -27,6 +27,16 @@ class NarrowColumn(msgspec.Struct, array_like=True, frozen=True, gc=False):
     def of(cls, values: Ints) -> NarrowColumn:
         """The column of int64[n]."""
         least, most = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+        return cls._between(values, least, most)
+
+    @classmethod
+    def of_each(cls, table: Ints) -> list[NarrowColumn]:
+        """The column of each row of int64[m, n]; n is not 0."""
+        ends = zip(table, table.min(axis=1).tolist(), table.max(axis=1).tolist(), strict=True)
+        return [cls._between(*each) for each in ends]
+
+    @classmethod
+    def _between(cls, values: Ints, least: int, most: int) -> NarrowColumn:
         if least == most:
             return cls(least, 0, b"")
         for bits, narrow in _TYPES.items():
