@@ -187,8 +187,8 @@ def _parts(seen: OutputSnapshot, sending: Sending) -> list[tuple[str, str]]:
         ]
     if seen.liveness is not None and seen.liveness.waiting is not None:
         parts.append(("waiting", f"{seen.liveness.waiting:,}"))
-    half, most = _quantile(seen.latencies_ms, 0.5), _quantile(seen.latencies_ms, 0.99)
-    parts.append(("latency p50/p99", f"{half}/{most} ms"))
+    half, most = (_quantile(seen.newest_latencies_ms, q) for q in (0.5, 0.99))
+    parts.append(("latency p50/p99 (last minute)", f"{half}/{most} ms"))
     parts.append(("decisions", _outcomes(seen.decisions)))
     parts.append(("frauds found", f"{len(seen.found)} of {sending.planted} planted"))
     return parts

@@ -25,6 +25,7 @@ from fraud_rules.runtime.lifetime import BackgroundWork
 _PROGRESS_KEPT = 400
 _RECENT_KEPT = 200
 _LATENCIES_KEPT = 10_000
+_NEWEST_MS = 60_000
 _POLL_S = 0.25
 
 
@@ -51,6 +52,8 @@ class OutputSnapshot:
     shadow_alerts: int
     found: frozenset[str]
     latencies_ms: tuple[int, ...]
+    newest_latencies_ms: tuple[int, ...]
+    """Those of the alerts of the last minute."""
     status: DetectorStatus | None
     liveness: Liveness | None
     evaluated: Mapping[int, int]
@@ -73,7 +76,7 @@ class OutputWatch(BackgroundWork):
         super().__init__("watch")
         self._failure: Exception | None = None
         self._recent: deque[ReceivedAlert] = deque(maxlen=_RECENT_KEPT)
-        self._latencies_ms: deque[int] = deque(maxlen=_LATENCIES_KEPT)
+        self._latencies_ms: deque[tuple[int, int]] = deque(maxlen=_LATENCIES_KEPT)
         self._progress: deque[tuple[int, BatchProgress]] = deque(maxlen=_PROGRESS_KEPT)
         self._counts = {settings.topics.alerts: 0, settings.topics.shadow_alerts: 0}
         self._found: set[str] = set()
@@ -104,14 +107,15 @@ class OutputWatch(BackgroundWork):
         if self._failure is not None:
             raise self._failure
         topics = self._settings.topics
-        newest = self._progress[-1][1] if self._progress else None
+        newest, now = self._progress[-1][1] if self._progress else None, now_ms()
         return OutputSnapshot(
             recent=tuple(self._recent),
             alerts=self._counts[topics.alerts],
             shadow_alerts=self._counts[topics.shadow_alerts],
             found=frozenset(self._found),
-            latencies_ms=tuple(self._latencies_ms),
-            status=detector_status(list(self._progress), now_ms(), self._settings.tick_ms),
+            latencies_ms=tuple(each for _, each in self._latencies_ms),
+            newest_latencies_ms=tuple(each for at_ms, each in self._latencies_ms if at_ms > now - _NEWEST_MS),
+            status=detector_status(list(self._progress), now, self._settings.tick_ms),
             liveness=self._liveness.liveness(),
             evaluated={} if newest is None else newest.ends_of(topics.transactions),
             rules_live=0 if newest is None else newest.rules_end,
@@ -156,7 +160,7 @@ class OutputWatch(BackgroundWork):
             return
         self._counts[received.topic] += 1
         self._recent.append(seen)
-        self._latencies_ms.append(seen.latency_ms)
+        self._latencies_ms.append((seen.received_ms, seen.latency_ms))
         if seen.planted is not None:
             self._found.add(seen.planted)
 

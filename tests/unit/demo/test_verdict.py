@@ -133,7 +133,7 @@ def test_the_picture_fits_the_terminal_and_marks_planted_frauds() -> None:
     )
     live = Liveness(Severity.NONE, 1_000, 920, 0, 12, 0)
     seen = OutputSnapshot(
-        recent, 20, 3, frozenset({"huge-payment-1"}), (300, 310, 500), status, live, {}, 7, {"REVIEW": 4}
+        recent, 20, 3, frozenset({"huge-payment-1"}), (9_000,), (300, 310, 500), status, live, {}, 7, {"REVIEW": 4}
     )
     lines = shown(picture(seen, Sending(1_234, 2, 12.3), 15, "Airflow: here"), 200).splitlines()
     assert len(lines) <= 24
@@ -158,12 +158,16 @@ def test_eighty_columns_show_every_figure_with_its_value_and_the_names_of_rules(
     recent = tuple(ReceivedAlert(alert(str(each), each), 1_700_000_000_400, "huge-payment-1") for each in range(20))
     live = Liveness(Severity.NONE, 1_000, 920, 0, 12_345, 0)
     seen = OutputSnapshot(
-        recent, 20, 3, frozenset({"huge-payment-1"}), (300, 310, 500), status, live, {}, 7, {"REVIEW": 4}
+        recent, 20, 3, frozenset({"huge-payment-1"}), (9_000,), (300, 310, 500), status, live, {}, 7, {"REVIEW": 4}
     )
     text = shown(picture(seen, Sending(1_234_567, 2, 1_012.3), 11, "Airflow: here", wide=False), 80)
     assert len(text.splitlines()) <= 24
     assert text.count("Exceptional single payment") == 10
-    for part in ("latency p50/p99 310/500 ms", "decisions 0 decline, 4 review, 0 note", "frauds found 1 of 2 planted"):
+    for part in (
+        "latency p50/p99 (last minute) 310/500 ms",
+        "decisions 0 decline, 4 review, 0 note",
+        "frauds found 1 of 2 planted",
+    ):
         assert part in text
     assert "…" not in text
 
@@ -171,7 +175,7 @@ def test_eighty_columns_show_every_figure_with_its_value_and_the_names_of_rules(
 def test_a_dead_detector_is_not_shown_as_if_it_worked() -> None:
     status = DetectorStatus(False, 900_000, 41, 103.2, 0, 240, 480, 190, 7, 5_000, 2**20, None)
     down = Liveness(Severity.RED, 1_000_000, 100_000, 0, 52_310, 1)
-    seen = OutputSnapshot((), 0, 0, frozenset(), (), status, down, {}, 7)
+    seen = OutputSnapshot((), 0, 0, frozenset(), (), (), status, down, {}, 7)
     sending = Sending(60_000, 2, 1_000.0)
     since = down.sentence().partition(" 52,310")[0]
     for text in (shown(picture(seen, sending, 5, "Airflow: here"), 200), shown(status_line(seen, sending), 200)):
