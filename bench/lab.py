@@ -19,7 +19,7 @@ from bench.inputs.rulesets import Document, encoded
 from bench.meters.pauses import logging_to
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable
-from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.broker import OPTIMIZED, Broker
 from fraud_rules.kafka.consume import ReceivedRecord, follow, read_topic, tail_of, topic_ends, topic_starts
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.logs.rule_status import await_operations
@@ -28,8 +28,6 @@ from tests.support.ports import free_ports
 
 _PATIENCE_S = 300.0
 _POLL_S = 0.02
-_OPTIMIZED = ("-XX:TieredStopAtLevel=4",)
-"""The JVM of a measured broker uses all compilers, as the one of a production broker does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class Lab:
         """Open a lab with its own broker and disk, and remove both afterwards. The logs stay."""
         home = project.var / "bench" / uuid.uuid4().hex[:8]
         home.mkdir(parents=True)
-        broker = Broker(home / "broker", *free_ports(2), project, _OPTIMIZED)
+        broker = Broker(home / "broker", *free_ports(2), project, OPTIMIZED)
         try:
             broker.start()
             yield cls(project, broker, home)

@@ -31,7 +31,7 @@ from fraud_rules.deploy.intent import Intent, IntentKind
 from fraud_rules.deploy.intent_keys import IntentKeys
 from fraud_rules.errors import DetectorFailed
 from fraud_rules.kafka import topics as topic_admin
-from fraud_rules.kafka.broker import CONTROLLER_PORT_VARIABLE, PORT_VARIABLE, Broker, check_free
+from fraud_rules.kafka.broker import CONTROLLER_PORT_VARIABLE, OPTIMIZED, PORT_VARIABLE, Broker, check_free
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.process import ProcessHandle, end_tree
@@ -89,7 +89,7 @@ class DemoSite:
         home = f"{HOME_VARIABLE}={context.project.root}"
         port = port_setting(PORT_VARIABLE, 9092)
         controller_port = port_setting(CONTROLLER_PORT_VARIABLE, port + 1 if port < 65_535 else port - 1)
-        self.broker = Broker(self.places.home / "broker", port, controller_port, context.project)
+        self.broker = Broker(self.places.home / "broker", port, controller_port, context.project, OPTIMIZED)
         self._intent_key = secrets.token_hex(32)
         self.airflow = LocalAirflow(self._airflow_site())
         self._unpausing = Unpausing(self.airflow.site)
