@@ -105,10 +105,7 @@ class TopicReader(Closing):
         A time before 1970 is before all records. Kafka has other meanings for negative times, or an error.
         """
         with mapped_errors(self.kafka):
-            query = [TopicPartition(self.topic, partition, max(0, append_ms))]
-            found = self._consumer.offsets_for_times(query, timeout=_TIMEOUT_S)[0]
-        if found.error is not None:
-            raise BrokerUnavailable(f"{self.topic} at {self.kafka}: {found.error.str()}")
+            (found,) = _offsets_at(self._consumer, [TopicPartition(self.topic, partition, max(0, append_ms))])
         return int(found.offset) if found.offset >= 0 else None
 
     def read(self, start: int, end: int, partition: int = 0) -> Generator[Record]:
@@ -240,10 +237,14 @@ def committed_ends(consumer: Consumer, places: Sequence[TopicPartition]) -> list
 
     Raises KafkaException.
     """
-    wanted = [TopicPartition(place.topic, place.partition, OFFSET_END) for place in places]
+    return _offsets_at(consumer, [TopicPartition(place.topic, place.partition, OFFSET_END) for place in places])
+
+
+def _offsets_at(consumer: Consumer, places: list[TopicPartition]) -> list[TopicPartition]:
+    """The first offsets at the times (epoch ms) or ends that the places have as their offsets, in their order."""
 
     def ask() -> list[TopicPartition]:
-        answers = consumer.offsets_for_times(wanted, timeout=_TIMEOUT_S)
+        answers = consumer.offsets_for_times(places, timeout=_TIMEOUT_S)
         for answer in answers:
             if answer.error is not None:
                 raise KafkaException(answer.error)
