@@ -86,19 +86,20 @@ class TopicsTail(Closing):
             elif time.monotonic() > deadline:
                 raise BrokerUnavailable(f"{', '.join(sorted(unread))} at {self._kafka} cannot be read to the end")
             for message in messages:
-                topic = str(message.topic())
-                offset = self._offset_of(message)
+                if self._is_transient(message):
+                    continue
+                topic, offset = str(message.topic()), int(message.offset() or 0)
                 if message.error() is None and offset < ends[topic]:
                     found[topic].append(record_of(message))
                     offset += 1
                 if offset >= ends[topic]:
                     unread.pop(topic, None)
 
-    def _offset_of(self, message: Message) -> int:
-        """The offset of a record, or of the end of a partition; -1 for a transient error. Raises BrokerUnavailable."""
+    def _is_transient(self, message: Message) -> bool:
+        """Whether the message is an error that passes. It has no topic. Raises BrokerUnavailable for other errors."""
         error = message.error()
-        if error is not None and error.code() in _TRANSIENT:
-            return -1
-        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        if error is None or error.code() == KafkaError._PARTITION_EOF:
+            return False
+        if error.code() not in _TRANSIENT:
             raise BrokerUnavailable(f"{message.topic()} at {self._kafka}: {error.str()}")
-        return int(message.offset() or 0)
+        return True
