@@ -18,7 +18,7 @@ from fraud_rules.engine.lookups import lookup_columns
 from fraud_rules.engine.state.event_rows import PredicateMasks, event_rows, predicate_masks
 from fraud_rules.engine.state.rule_sample import RuleSample
 from fraud_rules.engine.window.plan import GroupingPlan
-from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleTimeline
+from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleSet, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
@@ -32,13 +32,35 @@ class RowVersions(NamedTuple):
     entry_counts: Ints
 
 
+class _CommonVersion(NamedTuple):
+    """The number of log entries that apply to all rows of a batch, and the rules after them."""
+
+    entries: int
+    rules: RuleSet
+
+    @classmethod
+    def of(cls, batch: TransactionBatch, timeline: RuleTimeline) -> _CommonVersion | None:
+        """None if rows of the batch have different numbers of log entries."""
+        entries = timeline.common_count(batch.append_ms)
+        if entries is None:
+            return None
+        (rule_count,) = timeline.rule_counts(np.array([entries])).tolist()
+        return cls(entries, timeline.rule_set(rule_count))
+
+    def versions(self, fields: Grouping, n: int) -> RowVersions:
+        """The versions of a grouping in force that apply to n rows."""
+        return RowVersions([self.rules.groupings[fields]], np.zeros(n, np.int64), np.full(n, self.entries, np.int64))
+
+
 class GroupingRows:
     """The rows of one grouping, ordered by key group and then in the order of their acceptance."""
 
-    def __init__(self, fields: Grouping, batch: TransactionBatch) -> None:
+    def __init__(
+        self, fields: Grouping, batch: TransactionBatch, versions: tuple[RuleTimeline, RowVersions] | None = None
+    ) -> None:
         self.fields = fields
         self.batch = batch
-        self._versions: tuple[RuleTimeline, RowVersions] | None = None
+        self._versions = versions
         self._events: tuple[TransactionSchema, Ints] | None = None
         self._masks: tuple[GroupingPlan, PredicateMasks] | None = None
 
@@ -102,9 +124,11 @@ def spread(
     """Assign the rows of a batch to key groups, without packing them. The result excludes key groups without rows."""
     found: dict[int, list[RowRange]] = {}
     ordered = in_arrival_order(batch)
+    common = _CommonVersion.of(ordered, timeline)
     for fields, source, rows, targets in targets_of(ordered, timeline, schema, key_groups):
         order = np.argsort(targets.astype(np.uint16), kind="stable")
-        shared = GroupingRows(fields, source.take(rows[order]))
+        versions = None if common is None else (timeline, common.versions(fields, len(rows)))
+        shared = GroupingRows(fields, source.take(rows[order]), versions)
         ends = np.cumsum(np.bincount(targets, minlength=key_groups)).tolist()
         for key_group, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
             if end > start:

@@ -107,6 +107,13 @@ class RuleTimeline:
         """For each row, the number of log entries that apply to it."""
         return self.entry_counts_at(rows.append_ms)
 
+    def common_count(self, append_ms: NDArray[np.int64]) -> int | None:
+        """The number of log entries that apply to each of these append times, if it is the same for all of them."""
+        if len(append_ms) == 0:
+            return None
+        first, end = (bisect_right(self.entries, at_ms, key=_rule_time) for at_ms in _extremes(append_ms))
+        return first if first == end else None
+
     def rule_counts(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Reduce numbers of entries to those that end with a change of the rule set.
 

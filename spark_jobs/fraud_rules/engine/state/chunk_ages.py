@@ -3,7 +3,8 @@
 Chunks merge as in a log-structured merge tree, so that a restore reads few chunks: `MERGE_WIDTH` chunks of one level
 become one chunk of the next level. A merge drops the rows below the retention bound, and spent marks. No chunk grows
 beyond `MAX_CHUNK_BYTES`, so that the cost of a merge and the size of a record in Kafka stay bounded whatever the length
-of the windows.
+of the windows. A merge of many grouping states takes several small batches, a few states in each, so that no batch
+waits for all of them.
 
 Several chunks can have a mark of the same rule and key, and only the latest mark counts. If a merge drops the latest
 mark, a mark in an older chunk counts again. This is harmless if the older mark is spent too. The older mark can be
@@ -44,6 +45,11 @@ from fraud_rules.model.transaction import Column, TransactionBatch
 MERGE_WIDTH = 16
 """The number of chunks of one level that become one chunk of the next level."""
 
+_STATES_AT_ONCE: Final = 4
+"""The number of grouping states that a small batch merges."""
+_MERGE_BATCHES: Final = MERGE_WIDTH // 2
+"""The most batches that a merge takes. Each of them can add a chunk, so a merge ends before the next one is due."""
+
 _NO_POLICIES: Final[Mapping[int, SumPolicy]] = {}
 
 
@@ -64,15 +70,91 @@ class _Keeping(NamedTuple):
         return folded._replace(end=max([folded.end, *(part.folded_end for part in parts)]))
 
 
+class Merge:
+    """A merge of consecutive chunks `run` into one chunk of the level `level`, for a few grouping states at a time.
+
+    The log keeps the chunks until the merge has ended. `has_older_marks`: an older chunk has marks.
+    """
+
+    def __init__(
+        self, log: StateLog, run: Sequence[ChunkInfo], level: int, keeping: _Keeping, *, has_older_marks: bool
+    ) -> None:
+        self.run = run
+        self._level = level
+        self._first_keeping = keeping
+        self._has_older_marks = has_older_marks
+        self._parts: dict[int, list[ChunkPart]] = {}
+        for info in run:
+            for part in decode_parts(log.chunk(info.name)):
+                self._parts.setdefault(part.state_id, []).append(part)
+        self._waiting = sorted(keeping.horizons, reverse=True)
+        self._merged: list[ChunkPart] = []
+        self._newest: dict[int, int] = {}
+        self._marks: dict[int, list[Marks]] = {}
+        self._sums_ms: dict[int, int] = {}
+        self._appended_ms = NONE
+
+    def goes_on(self, chunks: Sequence[ChunkInfo], keeping: _Keeping) -> bool:
+        """Whether these chunks still have the run, and the merge would keep marks of the same rules and states."""
+        names = [info.name for info in self.run]
+        first = next((i for i, info in enumerate(chunks) if info.name == names[0]), len(chunks))
+        begun = self._first_keeping
+        is_same = keeping.rules == begun.rules and keeping.horizons.keys() == begun.horizons.keys()
+        return is_same and [info.name for info in chunks[first : first + len(names)]] == names
+
+    def advance(self, keeping: _Keeping, most_states: int) -> bool:
+        """Merge the next grouping states. Returns whether all are merged."""
+        for state_id in reversed(self._waiting[-most_states:]):
+            self._add(state_id, self._parts.pop(state_id, []), keeping)
+        del self._waiting[-most_states:]
+        return not self._waiting
+
+    def _add(self, state_id: int, parts: Sequence[ChunkPart], keeping: _Keeping) -> None:
+        all_rows = TransactionBatch.unpack_all([part.rows for part in parts])
+        rows, sums, folded_end = keeping.fold(state_id, all_rows, parts)
+        marks = _merged_marks([part.marks for part in parts if part.marks is not None], keeping.rules.kept)
+        if marks is not None:
+            horizon, older = keeping.horizons[state_id], self._has_older_marks
+            marks = _drop_spent(marks, horizon, keeping.rules, has_older_marks=older)
+        if marks is not None:
+            self._marks[state_id] = [marks]
+        if len(rows):
+            self._newest[state_id] = newest_ms(rows)
+            self._appended_ms = max(self._appended_ms, int(rows.append_ms.max()))
+        if len(sums):
+            self._sums_ms[state_id] = int(sums.numbers[:, U_TIME].max())
+        if len(rows) or marks is not None or len(sums):
+            packed = None if marks is None else pack_marks(marks), sums.pack() if len(sums) else None
+            self._merged.append(ChunkPart(state_id, rows.pack(), *packed, folded_end))
+
+    def replace(self, log: StateLog, chunks: list[ChunkInfo]) -> None:
+        """Replace the run by its merged content, if any row, mark or sum is live."""
+        first = next(i for i, info in enumerate(chunks) if info.name == self.run[0].name)
+        for info in self.run:
+            log.delete_chunk(info.name)
+        replacement = []
+        if self._merged:
+            marks_ms, number = marks_ms_of(self._marks, self._first_keeping.rules), self.run[0].number
+            replacement.append(
+                put_chunk(
+                    log, number, self._level, self._merged, self._newest, marks_ms, self._sums_ms, self._appended_ms
+                )
+            )
+        chunks[first : first + len(self.run)] = replacement
+
+
 class ChunkAges:
     """Finds the batches in which `age_chunks` has nothing to do, without a scan of all chunks.
 
     It knows for each chunk a reason to keep it: the newest rows or marks of one grouping state, which stay live until
-    the horizon of this state has passed them.
+    the horizon of this state has passed them. `merge` is the merge that the next batch continues, if one has begun.
     """
 
-    def __init__(self, chunks: Iterable[ChunkInfo], horizons: Mapping[int, Horizon]) -> None:
-        """`chunks` is a result of `age_chunks` with these horizons."""
+    def __init__(
+        self, chunks: Iterable[ChunkInfo], horizons: Mapping[int, Horizon], merge: Merge | None = None
+    ) -> None:
+        """`chunks` are those after `age_chunks` with these horizons."""
+        self.merge = merge
         self._rows_ms: dict[int, int] = {}
         self._marks_ms: list[tuple[int, tuple[int, int]]] = []
         self._levels: Counter[int] = Counter()
@@ -112,12 +194,14 @@ def age_chunks(
     rules: MarkRules,
     key_group: int,
     policies: Mapping[int, SumPolicy] = _NO_POLICIES,
-) -> list[ChunkInfo]:
-    """Delete the chunks without live rows, marks and sums, then merge some of the others. Returns the new list of
-    chunks.
+    known: ChunkAges | None = None,
+) -> tuple[list[ChunkInfo], ChunkAges]:
+    """Delete the chunks without live rows, marks and sums, then merge some of the others. Returns the chunks that are
+    left, and their ages.
 
     `horizons` has the horizon of each grouping state by its id, and `policies` those of states with sums. A removed
-    grouping state has no horizon. Its rows, marks and sums are not live.
+    grouping state has no horizon. Its rows, marks and sums are not live. `known` has the ages after the previous batch,
+    if this process had it: then it is likely to have the next one, too, and a merge may wait for it.
     """
     bounds_ms = {state_id: horizon.bound_ms for state_id, horizon in horizons.items()}
     kept: list[ChunkInfo] = []
@@ -134,7 +218,20 @@ def age_chunks(
         kept.append(info)
         if len(stale) <= added and info.newest_ms and (not counts or _may_fold(info, policies)):
             stale.append(info)
-    return _merge_aged(log, kept, stale, _Keeping(horizons, rules, policies), key_group, added)
+    keeping = _Keeping(horizons, rules, policies)
+    for info in stale:
+        emptied = _merge_of(log, kept, [info], info.level, keeping)
+        emptied.advance(keeping, len(horizons))
+        emptied.replace(log, kept)
+    # A large batch, and rows that become parts of sums, leave no part of a merge to the next batch.
+    is_spread = known is not None and added == 1 and not policies
+    most_states = max(_STATES_AT_ONCE, -(-len(horizons) // _MERGE_BATCHES)) if is_spread else len(horizons)
+    merge = None if known is None else known.merge
+    if merge is not None and merge.goes_on(kept, keeping):
+        merge = _advanced(log, kept, merge, keeping, most_states)
+    else:
+        merge = _merge_aged(log, kept, keeping, key_group, added, most_states)
+    return kept, ChunkAges(kept, horizons, merge)
 
 
 def _added(chunks: Sequence[ChunkInfo]) -> int:
@@ -161,32 +258,39 @@ def _has_live_rows(info: ChunkInfo, bounds_ms: Mapping[int, int]) -> bool:
 
 
 def _merge_aged(
-    log: StateLog,
-    chunks: list[ChunkInfo],
-    stale: Sequence[ChunkInfo],
-    keeping: _Keeping,
-    key_group: int,
-    most_merges: int,
-) -> list[ChunkInfo]:
-    """Remove the rows of the chunks `stale`: all of them have expired, but their marks or sums of their rows are still
-    needed. Then merge the oldest chunks of the lowest level that has twice MERGE_WIDTH chunks. Returns the new list of
-    chunks.
+    log: StateLog, chunks: list[ChunkInfo], keeping: _Keeping, key_group: int, most_merges: int, most_states: int
+) -> Merge | None:
+    """Merge the oldest chunks of the lowest level that has twice MERGE_WIDTH chunks. Returns a merge that has not
+    ended.
 
     A call merges on one level only, so that the merges of several levels do not fall on the same batch. A large chunk
     changes its level without a merge, on any level.
     """
-    for info in stale:
-        chunks = _replace(log, chunks, [info], info.level, keeping)
     merges, level = 0, 0
     while not merges and level <= max([info.level for info in chunks], default=0):
         while len(of_level := [info for info in chunks if info.level == level]) >= _merged_from(level, key_group):
             run = _mergeable(of_level)
-            merges += len(run) > 1
+            if len(run) == 1:  # a large chunk
+                chunks[chunks.index(run[0])] = msgspec.structs.replace(run[0], level=level + 1)
+                continue
+            merges += 1
             if merges > most_merges:
-                return chunks
-            chunks = _promote(log, chunks, run, keeping)
+                return None
+            merge = _advanced(log, chunks, _merge_of(log, chunks, run, level + 1, keeping), keeping, most_states)
+            if merge is not None:
+                return merge
         level += 1
-    return chunks
+    return None
+
+
+def _advanced(
+    log: StateLog, chunks: list[ChunkInfo], merge: Merge, keeping: _Keeping, most_states: int
+) -> Merge | None:
+    """Advance a merge. If it has ended, replace its chunks and return None."""
+    if not merge.advance(keeping, most_states):
+        return merge
+    merge.replace(log, chunks)
+    return None
 
 
 def _merged_from(level: int, key_group: int) -> int:
@@ -208,70 +312,12 @@ def _mergeable(run: Sequence[ChunkInfo]) -> Sequence[ChunkInfo]:
     return run[:MERGE_WIDTH]
 
 
-def _promote(log: StateLog, chunks: list[ChunkInfo], run: Sequence[ChunkInfo], keeping: _Keeping) -> list[ChunkInfo]:
-    """Replace the oldest chunks of a level by one chunk of the next level. A single large chunk keeps its content."""
-    level = run[0].level + 1
-    if len(run) > 1:
-        return _replace(log, chunks, run, level, keeping)
-    chunks[chunks.index(run[0])] = msgspec.structs.replace(run[0], level=level)
-    return chunks
-
-
-def _replace(
-    log: StateLog,
-    chunks: list[ChunkInfo],
-    run: Sequence[ChunkInfo],
-    level: int,
-    keeping: _Keeping,
-) -> list[ChunkInfo]:
-    """Replace consecutive chunks by their merged content, if any is live."""
-    first = chunks.index(run[0])
-    has_older_marks = any(info.has_marks for info in chunks[:first])
-    merged = _merge(log, run, level, keeping, has_older_marks=has_older_marks)
-    chunks[first : first + len(run)] = [merged] if merged else []
-    return chunks
-
-
-def _merge(
-    log: StateLog,
-    run: Sequence[ChunkInfo],
-    level: int,
-    keeping: _Keeping,
-    *,
-    has_older_marks: bool,
-) -> ChunkInfo | None:
-    """Merge consecutive chunks into one chunk with the number of the first. Returns None if no row, no mark and no sum
-    is live."""
-    horizons, rules = keeping.horizons, keeping.rules
-    parts = [part for info in run for part in decode_parts(log.chunk(info.name))]
-    for info in run:
-        log.delete_chunk(info.name)
-    merged: list[ChunkPart] = []
-    newest: dict[int, int] = {}
-    marks_by_state: dict[int, list[Marks]] = {}
-    sums_ms: dict[int, int] = {}
-    appended_ms = NONE
-    for state_id in sorted(horizons):
-        of_state = [part for part in parts if part.state_id == state_id]
-        all_rows = TransactionBatch.unpack_all([part.rows for part in of_state])
-        rows, sums, folded_end = keeping.fold(state_id, all_rows, of_state)
-        marks = _merged_marks([part.marks for part in of_state if part.marks is not None], rules.kept)
-        if marks is not None:
-            marks = _drop_spent(marks, horizons[state_id], rules, has_older_marks=has_older_marks)
-        if marks is not None:
-            marks_by_state[state_id] = [marks]
-        if len(rows):
-            newest[state_id] = newest_ms(rows)
-            appended_ms = max(appended_ms, int(rows.append_ms.max()))
-        if len(sums):
-            sums_ms[state_id] = int(sums.numbers[:, U_TIME].max())
-        if len(rows) or marks is not None or len(sums):
-            packed = None if marks is None else pack_marks(marks), sums.pack() if len(sums) else None
-            merged.append(ChunkPart(state_id, rows.pack(), *packed, folded_end))
-    if not merged:
-        return None
-    marks_ms = marks_ms_of(marks_by_state, rules)
-    return put_chunk(log, run[0].number, level, merged, newest, marks_ms, sums_ms, appended_ms)
+def _merge_of(
+    log: StateLog, chunks: Sequence[ChunkInfo], run: Sequence[ChunkInfo], level: int, keeping: _Keeping
+) -> Merge:
+    """Begin the merge of some of the chunks."""
+    older = chunks[: chunks.index(run[0])]
+    return Merge(log, run, level, keeping, has_older_marks=any(info.has_marks for info in older))
 
 
 def _drop_spent(marks: Marks, horizon: Horizon, rules: MarkRules, *, has_older_marks: bool) -> Marks | None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.engine.state.chunk_ages import ChunkAges, age_chunks
+from fraud_rules.engine.state.chunk_ages import age_chunks
 from fraud_rules.engine.state.chunks import (
     MAX_CHUNK_BYTES,
     ChunkInfo,
@@ -199,8 +199,8 @@ class Journal:
         mark_rules = self._mark_rules(rules)
         ages = self._ages
         if ages is None or policies or ages.are_due(horizons, self._key_group):
-            head.chunks = age_chunks(self._log, head.chunks, horizons, mark_rules, self._key_group, policies)
-            ages = ChunkAges(head.chunks, horizons)
+            aged = age_chunks(self._log, head.chunks, horizons, mark_rules, self._key_group, policies, ages)
+            head.chunks, ages = aged
         encoded = self._encoded
         if self._parts or self._discards or encode_head(head) != encoded:
             head.begin_version()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state import chunk_ages, journal
 from fraud_rules.engine.state import head as state_head
-from fraud_rules.engine.state.chunk_ages import MERGE_WIDTH
+from fraud_rules.engine.state.chunk_ages import MERGE_WIDTH, Merge
 from fraud_rules.engine.state.chunks import MAX_CHUNK_BYTES, ChunkInfo, decode_parts, unpack_marks
 from fraud_rules.engine.state.head import GroupingStateHead, Head, decode_head
 from fraud_rules.engine.state.store import HeapViews
@@ -119,6 +120,76 @@ def test_merges_stop_at_the_limit_and_levels_stay_ordered() -> None:
     numbers = [int(info.name.partition("-")[0]) for info in found]
     assert numbers == sorted(numbers), "oldest first"
     assert sum(detector.stored_rows(info.name) for info in found) == rows * batches
+
+
+def test_merges_of_many_groupings_take_several_batches_and_change_no_answer() -> None:
+    """A process that has each batch spreads a merge. A process that has every second one merges at once."""
+    rules, rows, batches = twelve_groupings(), 8, 90
+    steady, alternating = Detector(rules), Detector(rules)
+    others = HeapViews(), HeapViews()
+    longest = {id(steady): 0, id(alternating): 0}
+    begun: set[int] = set()
+    for batch in range(batches):
+        first = batch * rows
+        packed = rows_of(rules, first, START_MS + (first + np.arange(rows)) * 10, payees=4)
+        alternating._views = others[batch % 2]
+        assert steady.evaluate(packed) == alternating.evaluate(packed)
+        for each in (steady, alternating):
+            found = each.chunks
+            assert [info.level for info in found] == sorted((info.level for info in found), reverse=True)
+            assert {info.name for info in found} == each.log._chunks.keys()
+            longest[id(each)] = max(longest[id(each)], len(found))
+        with steady._views.hold(0) as view:
+            assert view.known_head is not None
+            assert view.known_head.ages is not None
+            if view.known_head.ages.merge is not None:
+                begun.add(batch)
+    assert len(begun) > 5, "merges wait for further batches"
+    assert max(longest.values()) < 3 * MERGE_WIDTH
+    stored = [[each.stored_rows(info.name) for info in each.chunks] for each in (steady, alternating)]
+    assert sum(stored[0]) == sum(stored[1]) == rows * batches * len(rules.latest.groupings)
+    restored = Detector(rules, fresh=True)
+    restored.log = steady.log
+    after = rows_of(rules, rows * batches, [START_MS + rows * batches * 10], payees=4)
+    assert restored.evaluate(after) == alternating.evaluate(after)
+
+
+def test_a_merge_begins_again_if_other_rules_have_marks() -> None:
+    """The part of a merge that is done has the marks of the rules of its beginning."""
+    rules, rows = twelve_groupings(cooldownSeconds=600, limit=1), 8
+    detector, first = Detector(rules), 0
+
+    def evaluate() -> Merge | None:
+        nonlocal first
+        packed = rows_of(detector._rules, first, START_MS + (first + np.arange(rows)) * 10, payees=4)
+        first += rows
+        detector.evaluate(packed)
+        with detector._views.hold(0) as view:
+            assert view.known_head is not None
+            assert view.known_head.ages is not None
+            return view.known_head.ages.merge
+
+    while (merge := evaluate()) is None:
+        assert first < 100 * rows
+    detector._rules = twelve_groupings(cooldownSeconds=600, limit=1, first=2)
+    again = evaluate()
+    assert again is not None
+    assert again is not merge
+
+
+def twelve_groupings(first: int = 1, **members: Any) -> RuleTimeline:
+    """A rule for each of twelve groupings, from number `first` on."""
+    fields = ["payeeId", "beneficiaryId", "paymentType", "paymentAmount"]
+    groupings = [chosen for count in (1, 2, 3) for chosen in combinations(fields, count)][:12]
+    with_id = list(enumerate(groupings, start=1))[first - 1 :]
+    return rule_log(
+        [
+            count_rule(
+                rule_id, **{"groupingKeyNames": list(each), "limit": 1_000_000, "windowSeconds": 864_000, **members}
+            )
+            for rule_id, each in with_id
+        ]
+    )
 
 
 @pytest.mark.usefixtures("small_chunks")
