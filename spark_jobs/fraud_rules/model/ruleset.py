@@ -99,7 +99,7 @@ class RuleTimeline:
         """For each append time, the number of log entries that apply: those whose rule time is not later."""
         if len(append_ms) == 0:
             return np.zeros(0, dtype=np.int64)
-        first, end = (bisect_right(self.entries, at_ms, key=_rule_time) for at_ms in _extremes(append_ms))
+        first, end = self._extreme_counts(append_ms)
         times_ms = np.array([entry.time_ms for entry in self.entries[first:end]], dtype=np.int64)
         return first + np.searchsorted(times_ms, append_ms, side="right").astype(np.int64)
 
@@ -111,8 +111,13 @@ class RuleTimeline:
         """The number of log entries that apply to each of these append times, if it is the same for all of them."""
         if len(append_ms) == 0:
             return None
-        first, end = (bisect_right(self.entries, at_ms, key=_rule_time) for at_ms in _extremes(append_ms))
+        first, end = self._extreme_counts(append_ms)
         return first if first == end else None
+
+    def _extreme_counts(self, append_ms: NDArray[np.int64]) -> tuple[int, int]:
+        """The numbers of log entries that apply to the least and to the greatest append time."""
+        least, greatest = (bisect_right(self.entries, at_ms, key=_rule_time) for at_ms in _extremes(append_ms))
+        return least, greatest
 
     def rule_counts(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Reduce numbers of entries to those that end with a change of the rule set.

@@ -71,18 +71,18 @@ class _Keeping(NamedTuple):
 
 
 class Merge:
-    """A merge of consecutive chunks `run` into one chunk of the level `level`, for a few grouping states at a time.
+    """A merge of some consecutive `chunks`, the `run`, into one chunk of a level, a few grouping states at a time.
 
-    The log keeps the chunks until the merge has ended. `has_older_marks`: an older chunk has marks.
+    The log keeps the run until the merge has ended.
     """
 
     def __init__(
-        self, log: StateLog, run: Sequence[ChunkInfo], level: int, keeping: _Keeping, *, has_older_marks: bool
+        self, log: StateLog, chunks: Sequence[ChunkInfo], run: Sequence[ChunkInfo], level: int, keeping: _Keeping
     ) -> None:
-        self.run = run
+        self._run = run
         self._level = level
         self._first_keeping = keeping
-        self._has_older_marks = has_older_marks
+        self._has_older_marks = any(info.has_marks for info in chunks[: self._place_in(chunks)])
         self._parts: dict[int, list[ChunkPart]] = {}
         for info in run:
             for part in decode_parts(log.chunk(info.name)):
@@ -96,8 +96,7 @@ class Merge:
 
     def goes_on(self, chunks: Sequence[ChunkInfo], keeping: _Keeping) -> bool:
         """Whether these chunks still have the run, and the merge would keep marks of the same rules and states."""
-        names = [info.name for info in self.run]
-        first = next((i for i, info in enumerate(chunks) if info.name == names[0]), len(chunks))
+        first, names = self._place_in(chunks), [info.name for info in self._run]
         begun = self._first_keeping
         is_same = keeping.rules == begun.rules and keeping.horizons.keys() == begun.horizons.keys()
         return is_same and [info.name for info in chunks[first : first + len(names)]] == names
@@ -129,18 +128,22 @@ class Merge:
 
     def replace(self, log: StateLog, chunks: list[ChunkInfo]) -> None:
         """Replace the run by its merged content, if any row, mark or sum is live."""
-        first = next(i for i, info in enumerate(chunks) if info.name == self.run[0].name)
-        for info in self.run:
+        first = self._place_in(chunks)
+        for info in self._run:
             log.delete_chunk(info.name)
         replacement = []
         if self._merged:
-            marks_ms, number = marks_ms_of(self._marks, self._first_keeping.rules), self.run[0].number
+            marks_ms, number = marks_ms_of(self._marks, self._first_keeping.rules), self._run[0].number
             replacement.append(
                 put_chunk(
                     log, number, self._level, self._merged, self._newest, marks_ms, self._sums_ms, self._appended_ms
                 )
             )
-        chunks[first : first + len(self.run)] = replacement
+        chunks[first : first + len(self._run)] = replacement
+
+    def _place_in(self, chunks: Sequence[ChunkInfo]) -> int:
+        """The position of the run's first chunk; after the last chunk if it is not among them."""
+        return next((i for i, info in enumerate(chunks) if info.name == self._run[0].name), len(chunks))
 
 
 class ChunkAges:
@@ -220,7 +223,7 @@ def age_chunks(
             stale.append(info)
     keeping = _Keeping(horizons, rules, policies)
     for info in stale:
-        emptied = _merge_of(log, kept, [info], info.level, keeping)
+        emptied = Merge(log, kept, [info], info.level, keeping)
         emptied.advance(keeping, len(horizons))
         emptied.replace(log, kept)
     # A large batch, and rows that become parts of sums, leave no part of a merge to the next batch.
@@ -276,7 +279,7 @@ def _merge_aged(
             merges += 1
             if merges > most_merges:
                 return None
-            merge = _advanced(log, chunks, _merge_of(log, chunks, run, level + 1, keeping), keeping, most_states)
+            merge = _advanced(log, chunks, Merge(log, chunks, run, level + 1, keeping), keeping, most_states)
             if merge is not None:
                 return merge
         level += 1
@@ -310,14 +313,6 @@ def _mergeable(run: Sequence[ChunkInfo]) -> Sequence[ChunkInfo]:
         if count and size_bytes > MAX_CHUNK_BYTES:
             return run[:count]
     return run[:MERGE_WIDTH]
-
-
-def _merge_of(
-    log: StateLog, chunks: Sequence[ChunkInfo], run: Sequence[ChunkInfo], level: int, keeping: _Keeping
-) -> Merge:
-    """Begin the merge of some of the chunks."""
-    older = chunks[: chunks.index(run[0])]
-    return Merge(log, run, level, keeping, has_older_marks=any(info.has_marks for info in older))
 
 
 def _drop_spent(marks: Marks, horizon: Horizon, rules: MarkRules, *, has_older_marks: bool) -> Marks | None:

@@ -91,8 +91,8 @@ class FrameFile:
         kept = sorted(self._places.items(), key=lambda each: each[1].start)
         other = self._path.with_suffix(".new")
         other.write_bytes(b"".join(os.pread(descriptor, place.end - place.start, place.start) for _, place in kept))
-        # A file system such as ext4 writes a file to the disk if it replaces another one, and the batch waits for it.
-        # The name of a file that is free needs no such care. A process that dies here loses the frames, not the state.
+        # ext4 writes a file to the disk if it is renamed over another one, and the batch would wait for that. So the
+        # old file goes first. A process that dies in between loses the frames, not the state, which is in Kafka.
         self._path.unlink(missing_ok=True)
         other.rename(self._path)
         self._forget()
